@@ -1,0 +1,168 @@
+"""The commands: taco-train and its companions, and the only place that runs Hydra.
+
+Heavy imports happen inside the jobs, so that ``--help`` and a misspelt key answer at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+    from taco_cli.signals import StopRequest
+
+logger = logging.getLogger("taco_cli")
+
+
+@dataclass
+class Outcome:
+    """How one job of a command ended."""
+
+    name: str
+    status: str
+    folder: str = ""
+    metrics: dict[str, float] = field(default_factory=dict)
+    error: Exception | None = None
+
+
+Job = Callable[["DictConfig", "StopRequest"], Outcome]
+
+
+def train() -> int:
+    """Entry point of ``taco-train``."""
+    return _command("train", _train)
+
+
+def prepare() -> int:
+    """Entry point of ``taco-prepare``: corpus, tokenizer and cache only."""
+    return _command("train", _prepare, program="taco-prepare")
+
+
+def _train(composed: DictConfig, request: StopRequest) -> Outcome:
+    from taco_cli.config.compose import run_config
+
+    config = run_config(composed)
+    from taco_cli.training import train
+
+    result = train(config, request)
+    return Outcome(f"{config.label} seed {config.seed}", result.status, str(result.folder), result.metrics)
+
+
+def _prepare(composed: DictConfig, request: StopRequest) -> Outcome:
+    from taco_cli.config.compose import run_config
+
+    config = run_config(composed)
+    from taco_cli.data.prepare import prepare as prepare_corpus
+
+    corpus = prepare_corpus(config)
+    for name, value in corpus.facts.items():
+        logger.info("%s: %s", name, value)
+    return Outcome(config.corpus.name, "ready")
+
+
+def _command(name: str, job: Job, program: str | None = None) -> int:
+    """Run ``job`` under Hydra, once or for each job of a sweep; return the exit status."""
+    debugging = os.environ.get("HYDRA_FULL_ERROR") == "1"
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come to us instead of being printed by Hydra
+    from taco_cli.signals import Interrupted
+
+    _configure_logging()
+    outcomes: list[Outcome] = []
+    try:
+        _under_hydra(name, job, outcomes, program)
+    except (Interrupted, KeyboardInterrupt) as stop:
+        _say(f"\n{stop or 'stopped by SIGINT'}; the same command continues")
+        return getattr(stop, "exit_status", 130)
+    except Exception as error:
+        _report(error, name, debugging)
+        return 1
+    finally:
+        if len(outcomes) > 1:
+            _closing_table(outcomes)
+    errors = [outcome.error for outcome in outcomes if outcome.error is not None]
+    for error in errors:
+        _report(error, name, debugging)
+    return 1 if errors else 0
+
+
+def _under_hydra(
+    name: str, job: Job, outcomes: list[Outcome], program: str | None
+) -> None:
+    import hydra
+
+    from taco_cli.config.compose import register_schemas, swept_overrides, sweep_arguments
+    from taco_cli.signals import handled
+
+    register_schemas()
+    sys.argv[1:] = sweep_arguments([*sys.argv[1:], *([f"hydra.job.name={program}"] if program else [])])
+    launcher = os.getpid()
+
+    def task(composed: DictConfig) -> None:
+        try:
+            with handled() as request:
+                outcomes.append(job(composed, request))
+        except Exception as error:
+            if os.getpid() != launcher:  # a launcher with processes of its own wants to see it
+                raise
+            outcomes.append(Outcome(swept_overrides() or name, "failed", error=error))
+
+    hydra.main(version_base="1.3", config_path="pkg://taco_cli.conf", config_name=name)(task)()
+
+
+def _report(error: Exception, command: str, debugging: bool) -> None:
+    """Print what a user can act on as a message, everything else with its traceback."""
+    from_hydra = type(error).__module__.startswith(("hydra", "omegaconf"))
+    if debugging or not (from_hydra or isinstance(error, ValueError | OSError | ImportError)):
+        traceback.print_exception(error)
+    elif from_hydra:
+        from taco_cli.config.compose import explain
+
+        _say(f"error: {explain(error, command)}")
+    else:
+        _say(f"error: {error}")
+
+
+def _closing_table(outcomes: list[Outcome]) -> None:
+    from rich.console import Console
+    from rich.table import Column, Table
+    from rich.text import Text
+
+    names = ("val/mlm", "val/mlm_accuracy", "val/tc")
+    table = Table("job", "status", *names, Column("folder", overflow="fold"))
+    for outcome in outcomes:
+        values = (f"{outcome.metrics[name]:.4g}" if name in outcome.metrics else "" for name in names)
+        row = (outcome.name, outcome.status, *values, outcome.folder or _first_line(outcome.error))
+        table.add_row(*map(Text, row))  # Text: a path in brackets is no markup
+    width = None if sys.stderr.isatty() else 200
+    Console(stderr=True, width=width).print(table)
+
+
+def _configure_logging() -> None:
+    """Send the tool's messages to the terminal as plain lines, warnings marked as such."""
+    root = logging.getLogger()
+    if any(isinstance(handler, _Terminal) for handler in root.handlers):
+        return
+    root.addHandler(_Terminal())
+    root.setLevel(logging.WARNING)
+    logger.setLevel(logging.INFO)
+
+
+class _Terminal(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        message = record.getMessage()
+        _say(f"{record.levelname.lower()}: {message}" if record.levelno >= logging.WARNING else message)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _first_line(error: Exception | None) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0]

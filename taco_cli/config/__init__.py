@@ -1,0 +1,1 @@
+"""The typed configuration of every command."""

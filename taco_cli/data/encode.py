@@ -1,0 +1,94 @@
+"""Documents to token ids: many at a time, in all cores, in order, with bounded memory.
+
+The `tokenizers` library works in threads of its own, so one thread here keeps it busy while the caller reads
+the next documents and writes the last ones.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import numpy as np
+from tokenizers import Tokenizer
+from transformers import PreTrainedTokenizerFast
+
+from .blocks import IdArray
+
+Label = TypeVar("Label")
+
+_CHUNK_CHARACTERS = 2 << 20  # text that is tokenised at once; an encoding takes some 50 times its text
+_PIECE_CHARACTERS = 1 << 16  # longer documents are tokenised in pieces
+_WORD_START = re.compile(r"\s(?=\S)")
+
+
+class Encoder:
+    """Turns text into ids of a tokenizer, without special tokens.
+
+    A special token that is spelled out in the text, such as ``[MASK]``, is text like any other.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerFast) -> None:
+        backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())  # the caller's stays as it is
+        backend.no_truncation()
+        backend.no_padding()
+        backend.encode_special_tokens = True
+        self._backend = backend
+        ids = {i for i in tokenizer.all_special_ids if i != tokenizer.unk_token_id}
+        self._is_special = np.zeros(len(tokenizer), dtype=bool)
+        self._is_special[sorted(ids)] = True
+
+    def encode(self, texts: list[str]) -> list[IdArray]:
+        """Return the ids of each text."""
+        pieces = [list(_pieces(text)) for text in texts]
+        encodings = self._backend.encode_batch_fast(
+            [p for text in pieces for p in text], add_special_tokens=False
+        )
+        arrays = iter([np.array(encoding.ids, dtype=np.int64) for encoding in encodings])
+        joined = [np.concatenate([next(arrays) for _ in text]) for text in pieces]
+        # A model without a rule that splits "[MASK]" could still find it in its vocabulary.
+        return [ids[~self._is_special[ids]] for ids in joined]
+
+    def stream(self, documents: Iterable[tuple[Label, str]]) -> Iterator[tuple[Label, IdArray]]:
+        """Yield label and ids of each labelled document, in order."""
+        waiting: deque[tuple[list[Label], Future[list[IdArray]]]] = deque()
+        with ThreadPoolExecutor(1) as thread:
+            for labels, texts in _chunks(documents):
+                waiting.append((labels, thread.submit(self.encode, texts)))
+                if len(waiting) > 1:
+                    yield from _finished(*waiting.popleft())
+            while waiting:
+                yield from _finished(*waiting.popleft())
+
+
+def _finished(labels: list[Any], future: Future[list[IdArray]]) -> Iterator[tuple[Any, IdArray]]:
+    return zip(labels, future.result(), strict=True)
+
+
+def _chunks(documents: Iterable[tuple[Label, str]]) -> Iterator[tuple[list[Label], list[str]]]:
+    labels: list[Label] = []
+    texts: list[str] = []
+    size = 0
+    for label, text in documents:
+        labels.append(label)
+        texts.append(text)
+        size += len(text)
+        if size >= _CHUNK_CHARACTERS:
+            yield labels, texts
+            labels, texts, size = [], [], 0
+    if texts:
+        yield labels, texts
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Cut a long text before whitespace, which no tokenizer joins to the word before it."""
+    start = 0
+    while len(text) - start > _PIECE_CHARACTERS:
+        cut = _WORD_START.search(text, start + _PIECE_CHARACTERS, start + 2 * _PIECE_CHARACTERS)
+        end = cut.start() if cut else start + 2 * _PIECE_CHARACTERS
+        yield text[start:end]
+        start = end
+    yield text[start:]

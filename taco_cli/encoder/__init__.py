@@ -1,0 +1,16 @@
+"""Encoders: any Hugging Face masked-LM architecture, built from sizes or loaded, and exported again."""
+
+from taco_cli.encoder.build import build_encoder
+from taco_cli.encoder.encoder import Encoder, EncoderOutput
+from taco_cli.encoder.export import export
+from taco_cli.encoder.flops import ParameterCount, model_flops, parameter_count
+
+__all__ = [
+    "Encoder",
+    "EncoderOutput",
+    "ParameterCount",
+    "build_encoder",
+    "export",
+    "model_flops",
+    "parameter_count",
+]

@@ -1,0 +1,97 @@
+"""Compares runs and writes the comparison: tables, figures and one page."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import RenderableType
+
+from taco_cli.config.compare import CompareConfig
+from taco_cli.report import figures, page, tables, terminal
+from taco_cli.report.results import Comparison, evaluate
+from taco_cli.report.runs import read_runs
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was found, what to print in the terminal, and where the files are."""
+
+    comparison: Comparison = field(repr=False)
+    table: RenderableType = field(repr=False)
+    folder: Path
+    page: Path
+
+
+def compare(config: CompareConfig) -> Report:
+    """Read the runs, compare them, and write the comparison's folder.
+
+    Raises:
+        ValueError: nothing to compare, runs that must not be compared, something asked for that the runs do
+            not have, or an output folder that holds something else.
+    """
+    paths = _paths(config)
+    folder = Path(config.output) if config.output else _common(paths) / "comparison"
+    refuse_foreign(folder)
+    comparison = evaluate(read_runs(paths), config)
+    write(comparison, folder)
+    return Report(comparison, terminal.render(comparison), folder, folder / "index.html")
+
+
+MARKER = "comparison.json"
+FILES = (MARKER, "summary.csv", "curves.csv", "curves.png", "curves.svg", "index.html")
+
+
+def write(comparison: Comparison, folder: Path) -> None:
+    """Write all files of a comparison, the one that marks the folder as a comparison first."""
+    folder.mkdir(parents=True, exist_ok=True)
+    _replace(folder / MARKER, tables.comparison_json(comparison, list(FILES)))
+    _replace(folder / "summary.csv", tables.summary_csv(comparison))
+    _replace(folder / "curves.csv", tables.curves_csv(comparison))
+    for name, picture in figures.draw(comparison).items():
+        _replace(folder / name, picture)
+    _replace(folder / "index.html", page.render(comparison))
+
+
+def refuse_foreign(folder: Path) -> None:
+    """Refuse to write where there are files that no comparison wrote.
+
+    Raises:
+        ValueError: the folder has files and no marker of a comparison, or is a file.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"output={folder} is a file; give a folder")
+    if not folder.is_dir() or not any(folder.iterdir()) or _is_ours(folder / MARKER):
+        return
+    raise ValueError(
+        f"output={folder} holds files that are no comparison; give an empty folder or one that does not exist"
+    )
+
+
+def _is_ours(marker: Path) -> bool:
+    try:
+        return str(json.loads(marker.read_text(encoding="utf-8"))["format"]).startswith("taco-compare")
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _replace(file: Path, content: str | bytes) -> None:
+    part = file.with_name(f".{file.name}.part")
+    part.write_bytes(content.encode() if isinstance(content, str) else content)
+    part.replace(file)
+
+
+def _paths(config: CompareConfig) -> list[Path]:
+    runs = [config.runs] if isinstance(config.runs, str | os.PathLike) else list(config.runs or [])
+    if not runs:
+        raise ValueError("runs= is missing: give the folder of an experiment, as runs=outputs/ablations")
+    return [Path(run).expanduser() for run in runs]
+
+
+def _common(paths: list[Path]) -> Path:
+    return Path(os.path.commonpath([path.absolute() for path in paths])) if len(paths) > 1 else paths[0]

@@ -1,0 +1,173 @@
+"""The page's sections below the statistics: fine-tuning, analyses, configuration, runs, provenance."""
+
+from __future__ import annotations
+
+import base64
+import json
+from html import escape
+from typing import Any
+
+from taco_cli.config.compare import Axis
+from taco_cli.report import words
+from taco_cli.report.analyses import Analysis, pictures, read_analyses
+from taco_cli.report.arms import Arm, differing
+from taco_cli.report.markup import arm_name, fine, grid, row, section
+from taco_cli.report.results import Comparison
+from taco_cli.report.runs import Run
+from taco_cli.report.statistics import Estimate
+
+MOST_ANALYSIS_ROWS = 80
+MOST_VALUES = 8
+# All embedded pictures together; those beyond are linked.
+PICTURE_BYTES = 3_000_000
+PROVENANCE = {
+    "Corpus": "corpus",
+    "Tokenizer": "tokenizer",
+    "Machine": "machine",
+    "Versions": "versions",
+    "Commit": "git_commit",
+}
+
+
+def glue(comparison: Comparison) -> str:
+    """Fine-tuning scores at the last checkpoint that all seeds of an arm share."""
+    metrics = [metric for metric in comparison.results if metric.startswith("glue/")]
+    if not metrics:
+        return ""
+    names = [arm.name for arm in comparison.arms]
+    rows = []
+    for metric in metrics:
+        finals = {result.arm: result.final for result in comparison.results[metric]}
+        best = max((final.value for final in finals.values() if final), default=None)
+        _, task, name = [*metric.split("/", 2), ""][:3]
+        rows.append(row(escape(task) + fine(name), [_score(finals.get(arm), best) for arm in names]))
+    text = (
+        "GLUE: mean over pre-training seeds of the mean over fine-tuning seeds, with "
+        f"{words.percent(comparison.config.confidence)} interval. The highest mean of a row is in bold, which "
+        "says nothing about whether it differs from the others."
+    )
+    return section("Fine-tuning", text, grid(["Task", *_heads(comparison, names)], rows))
+
+
+def _score(final: Estimate | None, best: float | None) -> str:
+    if final is None:
+        return "–"
+    value = words.decimals(final.value, words.places(final.value, 3))
+    value = f"<strong>{value}</strong>" if final.value == best else value
+    if final.low is None or final.high is None:
+        return value
+    return value + fine(f"± {words.number((final.high - final.low) / 2, 2)}")
+
+
+def _heads(comparison: Comparison, names: list[str]) -> list[str]:
+    return [arm_name(comparison, name) for name in names]
+
+
+def analyses(comparison: Comparison) -> str:
+    """Every table that analyses left, arms side by side, and their pictures."""
+    tables = "".join(_analysis(comparison, analysis) for analysis in read_analyses(comparison.arms))
+    images = _pictures(comparison)
+    return section("Analyses", "Means over seeds.", tables + images) if tables or images else ""
+
+
+def _analysis(comparison: Comparison, analysis: Analysis) -> str:
+    rows = []
+    for key, by_arm in list(analysis.cells.items())[:MOST_ANALYSIS_ROWS]:
+        first, *others = map(escape, key or ("",))
+        rows.append(row(first, [*others, *(words.number(by_arm.get(arm)) for arm in analysis.arms)]))
+    heads = [*map(escape, analysis.keys or [""]), *_heads(comparison, analysis.arms)]
+    left = len(analysis.cells) - len(rows)
+    more = fine(f"{left} more rows are in the run folders.") if left > 0 else ""
+    table = grid(heads, rows, "plain") + more
+    return f"<details open><summary>{escape(analysis.name)}</summary>{table}</details>"
+
+
+def _pictures(comparison: Comparison) -> str:
+    used, figures = 0, []
+    for caption, file in pictures(comparison.arms):
+        used += file.stat().st_size
+        if used > PICTURE_BYTES:
+            figures.append(f'<p><a href="{escape(file.as_uri())}">{escape(caption)}</a></p>')
+            continue
+        data = base64.b64encode(file.read_bytes()).decode()
+        figures.append(
+            f'<figure><img src="data:image/png;base64,{data}" alt="{escape(caption)}">'
+            f"<figcaption>{escape(caption)}</figcaption></figure>"
+        )
+    return f'<div class="pictures">{"".join(figures)}</div>' if figures else ""
+
+
+def differences(comparison: Comparison) -> str:
+    """Configuration keys that are not the same in all arms."""
+    names = [arm.name for arm in comparison.arms]
+    configs = [next(iter(arm.runs.values())).identity for arm in comparison.arms]
+    keys = [key for key in differing(configs) if key != "seed"]
+    if not keys:
+        return ""
+    rows = [
+        row(f"<code>{escape(key)}</code>", [escape(_text(config.get(key))) for config in configs])
+        for key in keys
+    ]
+    text = "Every setting that is not the same in all arms; all others that decide the numbers are equal."
+    return section("What differs", text, grid(["Setting", *_heads(comparison, names)], rows))
+
+
+def runs(comparison: Comparison) -> str:
+    """Every run with its state."""
+    heads = ("Arm", "Seed", "Status", "Step", "Tokens", "Time", "Started", "Command")
+    rows = [
+        _run_row(comparison, arm, seed, run)
+        for arm in comparison.arms
+        for seed, run in sorted(arm.runs.items())
+    ]
+    table = grid(heads, rows, "runs")
+    return f"<details><summary>{len(rows)} runs</summary>{table}</details>"
+
+
+def _run_row(comparison: Comparison, arm: Arm, seed: int, run: Run) -> str:
+    facts = run.manifest
+    status = (
+        escape(run.status) if run.status == "finished" else f'<span class="warn">{escape(run.status)}</span>'
+    )
+    cells = [
+        str(seed),
+        status,
+        words.number(facts.get("step"), 9),
+        words.quantity(float(facts.get("tokens") or 0), Axis.tokens).removesuffix(" tokens"),
+        words.quantity(float(facts.get("seconds") or 0), Axis.seconds),
+        escape(str(facts.get("started") or "–")),
+        f"<code>{escape(str(facts.get('command') or '–'))}</code>",
+    ]
+    return row(arm_name(comparison, arm.name), cells)
+
+
+def provenance(comparison: Comparison) -> str:
+    """Versions, corpus, tokenizer, machine and commit, each distinct value with how many runs have it."""
+    rows = []
+    for head, field in PROVENANCE.items():
+        counts: dict[str, int] = {}
+        for run in comparison.runs:
+            if text := _facts(run.manifest.get(field)):
+                counts[text] = counts.get(text, 0) + 1
+        values = [
+            escape(text) + (fine(f" {n} run{'s' if n > 1 else ''}") if len(counts) > 1 else "")
+            for text, n in list(counts.items())[:MOST_VALUES]
+        ]
+        if len(counts) > MOST_VALUES:
+            values.append(fine(f"and {len(counts) - MOST_VALUES} more"))
+        if values:
+            rows.append(f"<dt>{head}</dt>" + "".join(f"<dd>{value}</dd>" for value in values))
+    return f'<dl class="facts">{"".join(rows)}</dl>'
+
+
+def _facts(value: Any) -> str:
+    if not isinstance(value, dict):
+        return _text(value) if value else ""
+    kept = {key: item for key, item in value.items() if item not in (None, [], {})}
+    return " · ".join(f"{key.replace('_', ' ')} {_text(item)}" for key, item in kept.items())
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool) or value is None or isinstance(value, list | dict):
+        return json.dumps(value, ensure_ascii=False)
+    return f"{value:,}" if isinstance(value, int) and value >= 10_000 else str(value)

@@ -1,0 +1,132 @@
+"""What a run computes on: device, number of devices, precision, and whether the encoder is compiled."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from taco_cli.config.budget import Budget, BudgetKind
+from taco_cli.config.schema import Accelerator, Precision, RunConfig, TrainerConfig
+
+# Compiling costs about half a minute; below this length of a run that is not earned back.
+_COMPILE_FROM_SECONDS = 300
+_TYPICAL_SHARE_OF_PEAK = 0.4
+
+_DTYPES = {Precision.float32: torch.float32, Precision.bf16: torch.bfloat16, Precision.fp16: torch.float16}
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The choices, with the reason for the precision in words."""
+
+    device_type: str  # cpu, cuda, mps
+    devices: int
+    precision: Precision
+    reason: str
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Dtype of the matrix products."""
+        return _DTYPES[self.precision]
+
+    def autocast(self) -> torch.autocast:
+        """Return the context in which forward passes run."""
+        return torch.autocast(self.device_type, self.dtype, enabled=self.precision is not Precision.float32)
+
+    def __str__(self) -> str:
+        """Name device and precision, e.g. ``cpu (2 threads), bf16 (the processor multiplies it natively)``."""
+        name = {"cpu": f"cpu ({torch.get_num_threads()} threads)"}.get(self.device_type, self.device_type)
+        many = f"{self.devices} x " if self.devices > 1 else ""
+        return f"{many}{name}, {self.precision} ({self.reason})"
+
+
+def choose_machine(config: TrainerConfig) -> Machine:
+    """Choose by the configuration and by what is there.
+
+    Raises:
+        ValueError: a GPU is asked for and there is none, more devices than there are, or a precision that
+            the device cannot do.
+    """
+    device_type = _device_type(config.accelerator)
+    precision, reason = _precision(device_type, config.precision)
+    return Machine(device_type, _devices(device_type, config.devices), precision, reason)
+
+
+def _device_type(accelerator: Accelerator) -> str:
+    gpu = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else None
+    if accelerator is Accelerator.gpu and gpu is None:
+        raise ValueError(
+            "trainer.accelerator=gpu: torch finds no GPU here; use trainer=auto or trainer=cpu, or check "
+            '`python -c "import torch; print(torch.cuda.is_available())"`'
+        )
+    return "cpu" if accelerator is Accelerator.cpu or gpu is None else gpu
+
+
+def _devices(device_type: str, wanted: str) -> int:
+    there = torch.cuda.device_count() if device_type == "cuda" else 1
+    if wanted == "auto":
+        return there
+    if device_type != "cpu" and int(wanted) > there:
+        raise ValueError(f"trainer.devices={wanted}: there are {there}")
+    return int(wanted)
+
+
+def _precision(device_type: str, wanted: Precision) -> tuple[Precision, str]:
+    if wanted is Precision.fp16 and device_type == "cpu":
+        raise ValueError("trainer.precision=fp16: only on a GPU; use bf16 or float32 on a processor")
+    if wanted is not Precision.auto:
+        return wanted, "as asked"
+    if device_type == "mps":
+        return Precision.float32, "the safe choice on this device"
+    native = torch.cuda.is_bf16_supported(including_emulation=False) if device_type == "cuda" else _cpu_has_bf16()
+    who = "the GPU" if device_type == "cuda" else "the processor"
+    if native:
+        return Precision.bf16, f"{who} multiplies it natively"
+    return Precision.float32, f"{who} does not multiply bf16 natively"
+
+
+def _cpu_has_bf16() -> bool:
+    """Whether the processor has bf16 dot products or tiles, by the flags that Linux lists."""
+    try:
+        info = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    lines = [line for line in info.splitlines() if line.startswith(("flags", "Features"))]
+    return any(flag in lines[0].split() for flag in ("avx512_bf16", "amx_bf16", "bf16")) if lines else False
+
+
+def peak_flops(machine: Machine, size: int = 2048, repeats: int = 3) -> float:
+    """Measure the floating-point operations per second of a square matrix product: the ceiling of all training."""
+    left = torch.ones(size, size, dtype=machine.dtype, device=machine.device_type)
+    best = float("inf")
+    for _ in range(repeats + 1):  # the first one warms up
+        start = time.perf_counter()
+        product = left @ left
+        product[0, 0].item()  # wait for it
+        best = min(best, time.perf_counter() - start)
+    return 2.0 * size**3 / best
+
+
+def worth_compiling(config: RunConfig, flops_per_token: float, peak: float) -> tuple[bool, str]:
+    """Decide `trainer.compile`: ``auto`` compiles where the run is long enough to earn the time back.
+
+    Returns:
+        The choice, and the choice in words.
+    """
+    wanted = config.trainer.compile.lower()
+    if wanted != "auto":
+        return wanted == "true", "compiled (as asked)" if wanted == "true" else "not compiled (as asked)"
+    budget = Budget.parse(config.budget)
+    if budget.kind is BudgetKind.seconds:
+        seconds = budget.amount
+    else:
+        tokens_per_step = config.batch_size * config.sequence_length
+        steps = budget.steps(tokens_per_step)
+        assert steps is not None
+        seconds = steps * tokens_per_step * flops_per_token / (_TYPICAL_SHARE_OF_PEAK * peak)
+    if seconds >= _COMPILE_FROM_SECONDS:
+        return True, "compiled (the run is long enough)"
+    return False, "not compiled (the run is too short to earn it back)"

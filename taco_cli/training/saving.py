@@ -1,0 +1,65 @@
+"""What is written when a run saves: the checkpoint, its export, and the manifest that says how far the run is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from taco_cli.config.schema import RunConfig
+from taco_cli.tracking import Manifest, RunFolder, write_manifest
+from taco_cli.training.checkpoint import (
+    checkpoint_path,
+    milestone_crossed,
+    milestones,
+    prune,
+    record_milestone,
+    save,
+)
+from taco_cli.training.module import Pretraining
+
+Export = Callable[[Path, Manifest], None]
+
+
+class Saver:
+    """Writes checkpoints of one run and prunes old ones; the export is what `export(folder, manifest)` writes."""
+
+    def __init__(self, config: RunConfig, folder: RunFolder, manifest: Manifest, export: Export) -> None:
+        self._keep, self._folder, self._manifest, self._export = config.keep_checkpoints, folder, manifest, export
+
+    @staticmethod
+    def due(before: float, after: float) -> bool:
+        """Whether a step that takes the budget's share from `before` to `after` reaches a milestone."""
+        return milestone_crossed(before, after) is not None
+
+    def save(self, module: Pretraining, metrics: dict[str, float], milestone: bool) -> None:
+        """Write everything for the present step, on the first rank.
+
+        Raises:
+            OSError: the disk is full; what was there before is untouched.
+            ValueError: the weights are not finite, so that continuing from them would be useless.
+        """
+        if module.global_rank != 0:
+            return
+        step = module.progress.step
+        _refuse_nan(module, step)
+        if milestone:
+            record_milestone(self._folder.checkpoints, step)
+        path = checkpoint_path(self._folder.checkpoints, step)
+        save(path, module.run_state())
+        self._manifest.update(
+            step=step, tokens=module.progress.tokens, seconds=round(module.progress.seconds, 3), metrics=metrics
+        )
+        write_manifest(self._folder.manifest, self._manifest)
+        self._export(self._folder.exports / path.stem, self._manifest)
+        kept = milestones(self._folder.checkpoints)
+        prune(self._folder.checkpoints, self._keep, kept, exports=self._folder.exports)
+
+
+def _refuse_nan(module: Pretraining, step: int) -> None:
+    if not all(bool(torch.isfinite(parameter).all()) for parameter in module.encoder.parameters()):
+        raise ValueError(
+            f"weights are not finite at step {step}: nothing is saved over the earlier checkpoints; a lower "
+            "optimizer.lr, more optimizer.warmup or trainer.precision=float32 usually helps"
+        )
