@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
+    from rich.console import RenderableType
 
     from taco_cli.signals import StopRequest
 
@@ -45,6 +46,21 @@ def prepare() -> int:
     return _command("train", _prepare, program="taco-prepare")
 
 
+def glue() -> int:
+    """Entry point of ``taco-glue``."""
+    return _command("glue", _glue)
+
+
+def analyze() -> int:
+    """Entry point of ``taco-analyze``."""
+    return _command("analyze", _analyze)
+
+
+def compare() -> int:
+    """Entry point of ``taco-compare``."""
+    return _command("compare", _compare)
+
+
 def _train(composed: DictConfig, request: StopRequest) -> Outcome:
     from taco_cli.config.compose import run_config
 
@@ -67,6 +83,56 @@ def _prepare(composed: DictConfig, request: StopRequest) -> Outcome:
     return Outcome(config.corpus.name, "ready")
 
 
+def _glue(composed: DictConfig, request: StopRequest) -> Outcome:
+    from taco_cli.config.compose import plain
+    from taco_cli.config.glue import check_glue
+
+    config = plain(composed, "glue")
+    check_glue(config)
+    from taco_cli.evaluation import evaluate, summarise
+
+    summary = summarise(evaluate(config), config)
+    _print(summary.table(), *summary.sentences)
+    return Outcome("glue", "finished", config.output or str(config.run or config.model), summary.metrics())
+
+
+def _print(table: RenderableType, *lines: str) -> None:
+    """Print a result: this, and no message, goes to the standard output."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    for part in (table, *map(Text, lines)):
+        console.print(part)
+
+
+def _analyze(composed: DictConfig, request: StopRequest) -> Outcome:
+    from taco_cli.config.analyze import OF_A_RUN, check_analyze
+    from taco_cli.config.checks import ConfigError
+    from taco_cli.config.compose import overridden, plain
+
+    config = plain(composed, "analyze")
+    check_analyze(config)
+    if config.run and (ignored := overridden(OF_A_RUN)):
+        raise ConfigError(f"{', '.join(ignored)}: a run is analysed with its own settings; this is for model=...")
+    from taco_cli.analysis import analyze
+
+    analyses = analyze(config)
+    return Outcome("analyze", "finished", str(analyses[-1].subject.results))
+
+
+def _compare(composed: DictConfig, request: StopRequest) -> Outcome:
+    from taco_cli.config.compose import plain
+
+    config = plain(composed, "compare")
+    from taco_cli.report import compare
+
+    report = compare(config)
+    _print(report.table)
+    logger.info("page: %s", report.page)
+    return Outcome("compare", "finished", str(report.folder))
+
+
 def _command(name: str, job: Job, program: str | None = None) -> int:
     """Run ``job`` under Hydra, once or for each job of a sweep; return the exit status."""
     debugging = os.environ.get("HYDRA_FULL_ERROR") == "1"
@@ -86,10 +152,10 @@ def _command(name: str, job: Job, program: str | None = None) -> int:
     finally:
         if len(outcomes) > 1:
             _closing_table(outcomes)
-    errors = [outcome.error for outcome in outcomes if outcome.error is not None]
-    for error in errors:
-        _report(error, name, debugging)
-    return 1 if errors else 0
+    failed = [outcome.error for outcome in outcomes if outcome.error is not None]
+    for failure in failed:
+        _report(failure, name, debugging)
+    return 1 if failed else 0
 
 
 def _under_hydra(

@@ -34,9 +34,9 @@ class CompareConfig:
     metrics: list[str] = field(default_factory=list)  # others on the page; empty: all of interest
     axis: Axis = Axis.steps
     direction: Direction = Direction.auto  # of `metric`
+    seeds: list[int] = field(default_factory=list)  # only these; empty: all
     across: list[str] = field(default_factory=list)  # keys or prefixes that may differ: scale, encoder.layers
     confidence: float = 0.95  # of every interval
     resamples: int = 10_000  # of every bootstrap
     points: int = 400  # most points of one curve on the page
     output: str | None = None  # null: comparison/ below the runs
-    wandb_view: bool = False  # also write a W&B workspace view (needs wandb-workspaces and a server)

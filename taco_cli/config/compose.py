@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import re
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from hydra.core.config_store import ConfigStore
@@ -16,10 +17,13 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 
+from taco_cli.config.analyze import AnalyzeConfig
 from taco_cli.config.checks import ConfigError, check
+from taco_cli.config.compare import CompareConfig
+from taco_cli.config.glue import GlueConfig
 from taco_cli.config.schema import RunConfig
 
-SCHEMAS: dict[str, type] = {"train": RunConfig}
+SCHEMAS: dict[str, type] = {"train": RunConfig, "glue": GlueConfig, "analyze": AnalyzeConfig, "compare": CompareConfig}
 
 
 def register_schemas() -> None:
@@ -54,6 +58,19 @@ def plain(composed: DictConfig, command: str) -> Any:
     if extra:
         raise ConfigError("\n".join(_did_you_mean(key, command) for key in extra))
     return OmegaConf.to_object(composed)
+
+
+def restored(tree: Mapping[str, Any]) -> RunConfig:
+    """Return the configuration that a manifest holds; keys that came later have their defaults."""
+    config = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(RunConfig), dict(tree)))
+    assert isinstance(config, RunConfig)
+    return config
+
+
+def overridden(groups: Collection[str]) -> list[str]:
+    """Return this job's command-line overrides of the given keys and of what is below them."""
+    overrides = list(HydraConfig.get().overrides.task) if HydraConfig.initialized() else []
+    return [item for item in overrides if re.split(r"[.=@]", item.lstrip("+~"), maxsplit=1)[0] in groups]
 
 
 def swept_overrides() -> str:
@@ -109,7 +126,7 @@ def _unknown_key(text: str) -> str | None:
 def _paths(node: DictConfig, prefix: str = "") -> list[str]:
     """List the dotted keys of a configuration down to its dataclasses' fields."""
     names = []
-    for key in node:
+    for key in map(str, node):
         names.append(f"{prefix}{key}")
         child = node._get_node(key)
         if isinstance(child, DictConfig) and not child._is_none():

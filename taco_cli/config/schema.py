@@ -82,6 +82,13 @@ class Attention(StrEnum):
     sdpa = "sdpa"
 
 
+class WordEmbeddings(StrEnum):
+    """Whether the word-embedding table, which is the decoder's as well, is learnt."""
+
+    trained = "trained"
+    frozen = "frozen"
+
+
 class CorpusSource(StrEnum):
     """Where documents come from."""
 
@@ -94,7 +101,7 @@ class OnBadBytes(StrEnum):
     """What to do with bytes that are not UTF-8."""
 
     error = "error"
-    replace = "replace"
+    replace = "replace"  # type: ignore[assignment]  # str.replace
 
 
 class TokenizerKind(StrEnum):
@@ -206,6 +213,8 @@ class EncoderConfig:
     dropout: float | None = None  # null for `hf`: what the checkpoint says
     attention: Attention = Attention.auto
     positions: int | None = None  # longest sequence; null for `hf`: what the checkpoint says
+    word_embeddings: WordEmbeddings = WordEmbeddings.trained
+    word_embeddings_from: str | None = None  # folder of an export, or of a run, whose table is the first one here
 
 
 @dataclass

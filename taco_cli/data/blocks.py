@@ -39,7 +39,7 @@ class StreamWriter:
 
     def add(self, ids: IdArray) -> None:
         """Append a document, without special tokens."""
-        self._pending += [ids, np.array([self._sep_id])]
+        self._pending += [ids, np.array([self._sep_id], dtype=ids.dtype)]
         self._pending_tokens += len(ids) + 1
         if self._pending_tokens >= _FLUSH_TOKENS:
             self._flush()

@@ -40,9 +40,7 @@ class DocstringSource:
 
     def fingerprint(self) -> str:
         """Return a key of the installed packages, of Python and of the rules of extraction."""
-        installed = [
-            [name, d.version, d.read_text("RECORD") or ""] for name, d in self._distributions.items()
-        ]
+        installed = [[name, d.version, d.read_text("RECORD") or ""] for name, d in self._distributions.items()]
         return key_of("docstrings", prose.VERSION, list(sys.version_info[:2]), installed)
 
     def documents(self) -> Iterator[str]:
@@ -116,7 +114,8 @@ def _prose_of_files(paths: list[str], processes: int) -> Iterator[list[str]]:
                 questions.write_text("".join(f"{path}\n" for path in paths[rank::processes]))
                 with questions.open() as reader, answers.open("w") as writer:
                     command = [sys.executable, "-I", prose.__file__]
-                    workers.append(subprocess.Popen(command, stdin=reader, stdout=writer))
+                    # A session of their own keeps Ctrl-C from them; they are ended below.
+                    workers.append(subprocess.Popen(command, stdin=reader, stdout=writer, start_new_session=True))
             codes = [worker.wait() for worker in workers]
         finally:
             for worker in workers:

@@ -6,7 +6,6 @@ the next documents and writes the last ones.
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,12 +16,11 @@ from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast
 
 from .blocks import IdArray
+from .split import pieces
 
 Label = TypeVar("Label")
 
 _CHUNK_CHARACTERS = 2 << 20  # text that is tokenised at once; an encoding takes some 50 times its text
-_PIECE_CHARACTERS = 1 << 16  # longer documents are tokenised in pieces
-_WORD_START = re.compile(r"\s(?=\S)")
 
 
 class Encoder:
@@ -43,14 +41,16 @@ class Encoder:
 
     def encode(self, texts: list[str]) -> list[IdArray]:
         """Return the ids of each text."""
-        pieces = [list(_pieces(text)) for text in texts]
-        encodings = self._backend.encode_batch_fast(
-            [p for text in pieces for p in text], add_special_tokens=False
-        )
-        arrays = iter([np.array(encoding.ids, dtype=np.int64) for encoding in encodings])
-        joined = [np.concatenate([next(arrays) for _ in text]) for text in pieces]
+        cut = [list(pieces(text)) for text in texts]
+        arrays = self._encode_pieces([piece for text in cut for piece in text])
+        joined = [np.concatenate([next(arrays) for _ in text]) for text in cut]
         # A model without a rule that splits "[MASK]" could still find it in its vocabulary.
         return [ids[~self._is_special[ids]] for ids in joined]
+
+    def _encode_pieces(self, texts: list[str]) -> Iterator[IdArray]:
+        for _, batch in _chunks((None, text) for text in texts):  # one document can be larger than a chunk
+            for encoding in self._backend.encode_batch_fast(batch, add_special_tokens=False):
+                yield np.array(encoding.ids, dtype=np.int32)
 
     def stream(self, documents: Iterable[tuple[Label, str]]) -> Iterator[tuple[Label, IdArray]]:
         """Yield label and ids of each labelled document, in order."""
@@ -81,14 +81,3 @@ def _chunks(documents: Iterable[tuple[Label, str]]) -> Iterator[tuple[list[Label
             labels, texts, size = [], [], 0
     if texts:
         yield labels, texts
-
-
-def _pieces(text: str) -> Iterator[str]:
-    """Cut a long text before whitespace, which no tokenizer joins to the word before it."""
-    start = 0
-    while len(text) - start > _PIECE_CHARACTERS:
-        cut = _WORD_START.search(text, start + _PIECE_CHARACTERS, start + 2 * _PIECE_CHARACTERS)
-        end = cut.start() if cut else start + 2 * _PIECE_CHARACTERS
-        yield text[start:end]
-        start = end
-    yield text[start:]

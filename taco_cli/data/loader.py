@@ -47,9 +47,7 @@ class StepDataset(Dataset[dict[str, Tensor]]):
             raise ValueError(f"micro_batch_size={micro} is no multiple of the {world_size} devices")
         self._store, self._batch_size = store, batch_size
         self._key = stream_key(seed, "data/order")
-        self._offsets = (
-            torch.arange(batch_size).view(-1, world_size, micro // world_size)[:, rank].reshape(-1)
-        )
+        self._offsets = torch.arange(batch_size).view(-1, world_size, micro // world_size)[:, rank].reshape(-1)
         self._orders: dict[int, Tensor] = {}
 
     def __getitem__(self, step: int) -> dict[str, Tensor]:

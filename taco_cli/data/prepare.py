@@ -119,9 +119,7 @@ class _Preparation:
             if tokenizer.model_max_length > 1_000_000:  # how the library says that it is not known
                 tokenizer.model_max_length = longest
             return tokenizer
-        key = key_of(
-            tokenizers.TRAINING_VERSION, self._content, settings.vocab_size, settings.sample_megabytes
-        )
+        key = key_of(tokenizers.TRAINING_VERSION, self._content, settings.vocab_size, settings.sample_megabytes)
         folder, _ = entry(self._corpus.cache_dir, "tokenizers", key, self._train_tokenizer)
         tokenizer = tokenizers.load(str(folder / "vocab.txt"))
         tokenizer.model_max_length = longest
@@ -132,18 +130,14 @@ class _Preparation:
         pieces = tokenizers.train((d for d in documents if d.split == TRAIN), self._config.tokenizer)
         wanted = self._config.tokenizer.vocab_size
         if len(pieces) < wanted:
-            logger.warning(
-                "the corpus gives %d pieces, fewer than tokenizer.vocab_size=%d", len(pieces), wanted
-            )
+            logger.warning("the corpus gives %d pieces, fewer than tokenizer.vocab_size=%d", len(pieces), wanted)
         tokenizers.save_vocabulary(pieces, folder)
 
     def _build_tokens(self, folder: Path, tokenizer: PreTrainedTokenizerFast) -> None:
         counts = Counts()
         documents = self._documents("tokenising", counts, self._corpus.fraction)
         vocab_size = len(tokenizer)
-        writers = {
-            s: StreamWriter(folder, s, vocab_size, tokenizer.sep_token_id) for s in (TRAIN, VALIDATION)
-        }
+        writers = {s: StreamWriter(folder, s, vocab_size, tokenizer.sep_token_id) for s in (TRAIN, VALIDATION)}
         for split, ids in Encoder(tokenizer).stream((d.split, d.text) for d in documents):
             writers[split].add(ids)
         occurrences = {split: writer.close() for split, writer in writers.items()}

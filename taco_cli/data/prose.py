@@ -45,9 +45,7 @@ _NOT_PROSE = re.compile(
 _HEADING = re.compile(r"^.*\n[ ]*[-=~]{3,}[ ]*\n", re.M)
 # A bullet, a number, or the name and type of a parameter, before the sentence that describes it.
 _ITEM = re.compile(r"(?:[-*+]|\(?\d{1,2}[.)]|\*{0,2}\w+(?: ?\([^)\n]*\))? ?:)\s+(?=[A-Z])")
-_TYPOGRAPHY = str.maketrans(
-    {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-", "\u2014": "-"}
-)
+_TYPOGRAPHY = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-", "\u2014": "-"})
 _ROLE = re.compile(r":[\w:.+-]+:`~?([^`<]+?)\s*(?:<[^`>]*>)?`")
 _LITERAL = re.compile(r"`{1,2}([^`]+)`{1,2}_{0,2}")
 _EMPHASIS = re.compile(r"(?<!\w)\*{1,2}([^*\s](?:[^*]*[^*\s])?)\*{1,2}(?!\w)")

@@ -67,12 +67,8 @@ def documents_of_file(
             if kind == ".parquet":
                 yield from _parquet(path, stream, compression, text_field)
             else:
-                lines = _lines(
-                    path, stream, replace_bad_bytes, lambda: on_read(raw.tell()) if on_read else None
-                )
-                yield from (
-                    _text(lines) if kind == ".txt" else _jsonl(path, lines, text_field, replace_bad_bytes)
-                )
+                lines = _lines(path, stream, replace_bad_bytes, lambda: on_read(raw.tell()) if on_read else None)
+                yield from (_text(lines) if kind == ".txt" else _jsonl(path, lines, text_field, replace_bad_bytes))
     except (lzma.LZMAError, gzip.BadGzipFile, zlib.error, EOFError, zstandard.ZstdError) as fault:
         raise ValueError(f"{path}: the {compression} data is broken or cut off ({fault})") from fault
 
@@ -176,9 +172,7 @@ def _text(lines: Iterator[tuple[int, str]]) -> Iterator[str]:
         yield "\n".join(document)
 
 
-def _jsonl(
-    path: Path, lines: Iterator[tuple[int, str]], field: str, replace_bad_bytes: bool
-) -> Iterator[str]:
+def _jsonl(path: Path, lines: Iterator[tuple[int, str]], field: str, replace_bad_bytes: bool) -> Iterator[str]:
     for number, line in lines:
         if not line or line.isspace():
             continue
@@ -206,9 +200,7 @@ _MISSING = object()
 
 def _checked(place: str, value: Any, field: str, found: list[str]) -> str:
     if value is _MISSING:
-        raise ValueError(
-            f"{place}: no field {field!r} but {', '.join(found) or 'none'}; set corpus.text_field"
-        )
+        raise ValueError(f"{place}: no field {field!r} but {', '.join(found) or 'none'}; set corpus.text_field")
     if not isinstance(value, str):
         raise ValueError(f"{place}: field {field!r} holds a {type(value).__name__} where text is expected")
     return value
@@ -225,12 +217,12 @@ def _parquet(path: Path, stream: BinaryIO, compression: str, field: str) -> Iter
             plain.seek(0)
             stream = cast(BinaryIO, plain)
         try:
-            file = pyarrow.parquet.ParquetFile(stream)  # type: ignore[no-untyped-call]
+            file = pyarrow.parquet.ParquetFile(stream)
             columns = file.schema_arrow.names
             if field not in columns:
                 _checked(str(path), _MISSING, field, columns)
             row = 0
-            batches = file.iter_batches(batch_size=1000, columns=[field])  # type: ignore[no-untyped-call]
+            batches = file.iter_batches(batch_size=1000, columns=[field])
             for batch in batches:
                 for value in batch.column(0).to_pylist():
                     yield _checked(f"{path}: row {row}", value, field, columns)

@@ -105,9 +105,7 @@ def expand(patterns: list[str], key: str) -> list[Path]:
         if literal.exists():
             matches = [literal]
         else:
-            matches = [
-                Path(p) for p in sorted(glob.glob(str(literal), recursive=True)) if not Path(p).is_dir()
-            ]
+            matches = [Path(p) for p in sorted(glob.glob(str(literal), recursive=True)) if not Path(p).is_dir()]
         if not matches:
             raise ValueError(f"{key}: {pattern} matches no file (looked from {Path.cwd()})")
         paths.update(dict.fromkeys(matches))
@@ -148,9 +146,7 @@ class HubSource:
                 for text in batch[field]:
                     if not isinstance(text, str):
                         found = type(text).__name__
-                        raise ValueError(
-                            f"corpus.hub: {described.path}, row {row}: {field!r} holds a {found}"
-                        )
+                        raise ValueError(f"corpus.hub: {described.path}, row {row}: {field!r} holds a {found}")
                     row += 1
                     yield text
 
@@ -161,7 +157,7 @@ class HubSource:
 
 
 def _load(described: HubDataset, field: str) -> Any:
-    from datasets import load_dataset  # type: ignore[attr-defined]
+    from datasets import load_dataset
 
     what = ", ".join(str(part) for part in (described.path, described.name, described.split) if part)
     try:
@@ -174,7 +170,6 @@ def _load(described: HubDataset, field: str) -> Any:
         ) from fault
     if field not in loaded.column_names:
         raise ValueError(
-            f"corpus.hub: {what} has no column {field!r} but {', '.join(loaded.column_names)}; "
-            "set corpus.text_field"
+            f"corpus.hub: {what} has no column {field!r} but {', '.join(loaded.column_names)}; set corpus.text_field"
         )
     return loaded

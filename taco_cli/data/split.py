@@ -8,6 +8,7 @@ where they come from: the same text is never in both splits, and 25 % of the tra
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -16,6 +17,9 @@ from taco_cli.config.schema import CorpusConfig
 from .sources import Source
 
 TRAIN, VALIDATION = "train", "validation"
+
+_PIECE_CHARACTERS = 1 << 16
+_WORD_START = re.compile(r"\s(?=\S)")
 
 
 @dataclass
@@ -94,5 +98,19 @@ def _distinct(
 
 def _counted(document: Document, counts: Counts) -> Document:
     counts.documents[document.split] += 1
-    counts.words[document.split] += len(document.text.split())
+    counts.words[document.split] += sum(len(piece.split()) for piece in pieces(document.text))
     return document
+
+
+def pieces(text: str) -> Iterator[str]:
+    """Cut a long text, which would take many times its size in words or tokens at once.
+
+    A cut is before whitespace, which no tokenizer joins to the word before it, unless there is none.
+    """
+    start = 0
+    while len(text) - start > _PIECE_CHARACTERS:
+        cut = _WORD_START.search(text, start + _PIECE_CHARACTERS, start + 2 * _PIECE_CHARACTERS)
+        end = cut.start() if cut else start + 2 * _PIECE_CHARACTERS
+        yield text[start:end]
+        start = end
+    yield text[start:]

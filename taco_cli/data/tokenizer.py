@@ -123,9 +123,7 @@ def load(path: str) -> PreTrainedTokenizerFast:
         ValueError: nothing can be loaded, or a token for cls, sep, mask, pad is missing.
     """
     if not path:
-        raise ValueError(
-            "tokenizer.path is empty: give a folder, a tokenizer.json, a vocab.txt or a hub name"
-        )
+        raise ValueError("tokenizer.path is empty: give a folder, a tokenizer.json, a vocab.txt or a hub name")
     place = Path(path).expanduser()
     if place.is_dir():
         tokenizer = _from_folder(place)
@@ -135,9 +133,7 @@ def load(path: str) -> PreTrainedTokenizerFast:
         tokenizer = _from_json(place)
     else:
         tokenizer = _from_pretrained(path)
-    missing = [
-        name for name in ("cls", "sep", "mask", "pad") if getattr(tokenizer, f"{name}_token_id") is None
-    ]
+    missing = [name for name in ("cls", "sep", "mask", "pad") if getattr(tokenizer, f"{name}_token_id") is None]
     if missing:
         raise ValueError(
             f"tokenizer.path={path} has no token for {', '.join(missing)}, which masked language modelling "
@@ -153,9 +149,7 @@ def _from_folder(folder: Path) -> PreTrainedTokenizerFast:
         return _from_json(folder / "tokenizer.json")
     if (folder / "vocab.txt").is_file():
         return _from_vocabulary(folder / "vocab.txt")
-    raise ValueError(
-        f"tokenizer.path={folder}: no tokenizer_config.json, tokenizer.json or vocab.txt in that folder"
-    )
+    raise ValueError(f"tokenizer.path={folder}: no tokenizer_config.json, tokenizer.json or vocab.txt in that folder")
 
 
 def _from_pretrained(name: str) -> PreTrainedTokenizerFast:
@@ -179,12 +173,10 @@ def _from_json(path: Path) -> PreTrainedTokenizerFast:
         raise ValueError(f"tokenizer.path={path} is no tokenizer.json ({fault})") from fault
     names = {}
     for role in _SPECIAL:
-        known = [
-            style[role] for style in (_SPECIAL, _ROBERTA) if backend.token_to_id(style[role]) is not None
-        ]
+        known = [style[role] for style in (_SPECIAL, _ROBERTA) if backend.token_to_id(style[role]) is not None]
         if known:
             names[f"{role}_token"] = known[0]
-    return PreTrainedTokenizerFast(tokenizer_object=backend, **names)  # type: ignore[no-untyped-call]
+    return PreTrainedTokenizerFast(tokenizer_object=backend, **names)
 
 
 def _from_vocabulary(path: Path) -> PreTrainedTokenizerFast:

@@ -11,16 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-import torch.nn.functional as F
 from torch import Tensor
+from torch.nn import functional
 
 from taco_cli.config.schema import EncoderConfig
-from taco_cli.encoder.body import Noise, States, bert_noise, bert_states, modernbert_noise, modernbert_states
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+from taco_cli.encoder.body import Sites, States, bert_sites, bert_states, modernbert_sites, modernbert_states
 
 # Up to this length every ModernBERT layer attends to the whole sequence, with one rotary base. Beyond it, two
 # layers of three see a window of 128 positions, as published.
@@ -32,9 +29,12 @@ class TokenizerFacts(Protocol):
     """What an encoder must know of its tokenizer."""
 
     @property
-    def vocab_size(self) -> int: ...
+    def vocab_size(self) -> int:
+        """Number of tokens, special ones included."""
+
     @property
-    def pad_id(self) -> int: ...
+    def pad_id(self) -> int:
+        """Id of the padding token."""
 
 
 @dataclass(frozen=True)
@@ -46,14 +46,14 @@ class Adapter:
         sizes: keyword arguments of the Hugging Face configuration for our sizes; None: only loaded, never built.
         dropout: names of the configuration's dropout probabilities.
         states: fast forward pass of the body; None: Hugging Face's own.
-        noise: how many random numbers dropout needs in ``states``.
+        sites: where ``states`` drops elements.
     """
 
     transform: Callable[[Any, Tensor], Tensor]
     dropout: tuple[str, ...]
     sizes: Callable[[EncoderConfig, TokenizerFacts, int], dict[str, Any]] | None = None
     states: States | None = None
-    noise: Noise | None = None
+    sites: Sites | None = None
 
 
 def find_adapter(model_type: str) -> Adapter:
@@ -92,11 +92,7 @@ def _modernbert_sizes(config: EncoderConfig, facts: TokenizerFacts, sequence_len
     sizes = {"max_position_embeddings": longest(config, sequence_length)} | _common_sizes(config, facts)
     sizes |= dict.fromkeys(("bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id"))
     if sequence_length <= _LONGEST_GLOBAL:
-        sizes |= {
-            "global_attn_every_n_layers": 1,  # older versions of transformers read this one
-            "global_rope_theta": _SHORT_ROTARY_BASE,
-            "layer_types": ["full_attention"] * (config.layers or 0),
-        }
+        sizes |= {"global_attn_every_n_layers": 1, "global_rope_theta": _SHORT_ROTARY_BASE}
     return sizes
 
 
@@ -112,7 +108,7 @@ def _bert_transform(model: Any, states_Pd: Tensor) -> Tensor:
 
 def _roberta_transform(model: Any, states_Pd: Tensor) -> Tensor:
     head = model.lm_head
-    transformed: Tensor = head.layer_norm(F.gelu(head.dense(states_Pd)))
+    transformed: Tensor = head.layer_norm(functional.gelu(head.dense(states_Pd)))
     return transformed
 
 
@@ -133,14 +129,16 @@ def _electra_transform(model: Any, states_Pd: Tensor) -> Tensor:
 
 _BERT_DROPOUT = ("hidden_dropout_prob", "attention_probs_dropout_prob")
 _MODERNBERT_DROPOUT = ("embedding_dropout", "attention_dropout", "mlp_dropout")
-_ROBERTA = Adapter(_roberta_transform, _BERT_DROPOUT, _roberta_sizes, bert_states, bert_noise)
+_ROBERTA = Adapter(_roberta_transform, _BERT_DROPOUT, _roberta_sizes, bert_states, bert_sites)
 
 ADAPTERS: dict[str, Adapter] = {
-    "bert": Adapter(_bert_transform, _BERT_DROPOUT, _bert_sizes, bert_states, bert_noise),
+    "bert": Adapter(_bert_transform, _BERT_DROPOUT, _bert_sizes, bert_states, bert_sites),
     "roberta": _ROBERTA,
     "camembert": _ROBERTA,
     "xlm-roberta": _ROBERTA,
-    "modernbert": Adapter(_modernbert_transform, _MODERNBERT_DROPOUT, _modernbert_sizes, modernbert_states, modernbert_noise),
+    "modernbert": Adapter(
+        _modernbert_transform, _MODERNBERT_DROPOUT, _modernbert_sizes, modernbert_states, modernbert_sites
+    ),
     "distilbert": Adapter(_distilbert_transform, ("dropout", "attention_dropout")),
     "electra": Adapter(_electra_transform, _BERT_DROPOUT),
 }

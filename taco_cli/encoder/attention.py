@@ -9,8 +9,8 @@ Legend: N sequences, L positions, H heads, c channels of a head.
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
+from torch.nn import functional
 
 from taco_cli.config.schema import Attention
 from taco_cli.encoder.dropout import Dropout
@@ -38,7 +38,7 @@ def attend(
     """Return ``(N, L, H * c)``; ``mask`` is additive, broadcasts to ``(N, H, L, L)``, None: every key is visible."""
     scale = query_NHLc.shape[-1] ** -0.5
     if attention is Attention.sdpa:
-        mixed_NHLc = F.scaled_dot_product_attention(
+        mixed_NHLc = functional.scaled_dot_product_attention(
             query_NHLc,
             key_NHLc,
             value_NHLc,

@@ -13,36 +13,46 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn import functional
 
 from taco_cli.config.schema import Attention
 from taco_cli.encoder.attention import attend
-from taco_cli.encoder.dropout import Dropout
+from taco_cli.encoder.dropout import Dropout, Site
 
 # (base model, input_ids, attention mask (N, L) bool or None, attention, dropout) -> hidden states
 States = Callable[[Any, Tensor, Tensor | None, Attention, Dropout], list[Tensor]]
-# (configuration, attention, N, L) -> elements that go through dropout in one forward pass
-Noise = Callable[[Any, Attention, int, int], int]
+# (configuration, attention, N, L) -> where a forward pass drops elements, in its order
+Sites = Callable[[Any, Attention, int, int], list[Site]]
 
 
-def bert_noise(config: Any, attention: Attention, sequences: int, length: int) -> int:
-    """Count the elements that :func:`bert_states` drops from: embeddings, and per layer scores and two outputs."""
-    d = config.hidden_size if config.hidden_dropout_prob else 0
-    scores = config.attention_probs_dropout_prob and _score_columns(config, attention, length)
-    return sequences * length * (d + config.num_hidden_layers * (int(scores) + 2 * d))
+def bert_sites(config: Any, attention: Attention, sequences: int, length: int) -> list[Site]:
+    """Dropout of :func:`bert_states`: the embeddings; per layer the attention weights and two outputs."""
+    output = Site(sequences * length * config.hidden_size, config.hidden_dropout_prob)
+    weights = _weight_site(config, attention, sequences, length, config.attention_probs_dropout_prob)
+    return _used([output] + [weights, output, output] * config.num_hidden_layers)
 
 
-def modernbert_noise(config: Any, attention: Attention, sequences: int, length: int) -> int:
-    """Count the elements that :func:`modernbert_states` drops from."""
-    d, inner = config.hidden_size, config.intermediate_size if config.mlp_dropout else 0
-    attended = config.attention_dropout and _score_columns(config, attention, length) + d
-    embedded = config.embedding_dropout and d
-    return sequences * length * (int(embedded) + config.num_hidden_layers * (int(attended) + inner))
+def modernbert_sites(config: Any, attention: Attention, sequences: int, length: int) -> list[Site]:
+    """Dropout of :func:`modernbert_states`: the embeddings; per layer attention weights, output, inner states."""
+    tokens = sequences * length
+    layer = [
+        _weight_site(config, attention, sequences, length, config.attention_dropout),
+        Site(tokens * config.hidden_size, config.attention_dropout),
+        Site(tokens * config.intermediate_size, config.mlp_dropout),
+    ]
+    embeddings = Site(tokens * config.hidden_size, config.embedding_dropout)
+    return _used([embeddings] + layer * config.num_hidden_layers)
 
 
-def _score_columns(config: Any, attention: Attention, length: int) -> int:
-    return 0 if attention is Attention.sdpa else int(config.num_attention_heads) * length
+def _weight_site(config: Any, attention: Attention, sequences: int, length: int, probability: float) -> Site:
+    if attention is Attention.sdpa:  # the fused kernel drops by itself
+        return Site(0, 0.0)
+    return Site(sequences * config.num_attention_heads * length * length, probability)
+
+
+def _used(sites: list[Site]) -> list[Site]:
+    return [site for site in sites if site.probability > 0.0]
 
 
 def bert_states(
@@ -61,7 +71,7 @@ def bert_states(
         own, out = layer.attention.self, layer.attention.output
         weight = torch.cat((own.query.weight, own.key.weight, own.value.weight))
         bias = torch.cat((own.query.bias, own.key.bias, own.value.bias))
-        query, key, value = _split_heads(F.linear(x_NLd, weight, bias), own.num_attention_heads)
+        query, key, value = _split_heads(functional.linear(x_NLd, weight, bias), own.num_attention_heads)
         mixed_NLd = attend(query, key, value, mask, attention, dropout, attention_drop)
         x_NLd = out.LayerNorm(x_NLd + dropout(out.dense(mixed_NLd), drop))
         inner_NLi = layer.intermediate.intermediate_act_fn(layer.intermediate.dense(x_NLd))

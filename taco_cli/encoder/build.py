@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
 
-from taco_cli.config.schema import Architecture, Attention, EncoderConfig
+from taco_cli.config.schema import Architecture, Attention, EncoderConfig, WordEmbeddings
 from taco_cli.encoder.adapters import Adapter, TokenizerFacts, find_adapter, longest
 from taco_cli.encoder.encoder import Encoder, positions_of
+from taco_cli.encoder.quiet import quiet_transformers
+from taco_cli.encoder.tables import copy_word_embeddings
 
 logger = logging.getLogger(__name__)
 
@@ -21,9 +21,7 @@ _MOST_SPARE_ROWS = 128
 _UNUSED_PARTS = ("pooler", "seq_relationship", "position_ids", "token_type_ids")
 
 
-def build_encoder(
-    config: EncoderConfig, tokenizer_facts: TokenizerFacts, sequence_length: int, seed: int
-) -> Encoder:
+def build_encoder(config: EncoderConfig, tokenizer_facts: TokenizerFacts, sequence_length: int, seed: int) -> Encoder:
     """Build or load the encoder that ``config`` describes.
 
     Weights that no checkpoint gives are a function of ``seed`` alone; the global random state stays as it is.
@@ -44,6 +42,9 @@ def build_encoder(
             f"sequence_length={sequence_length} is more than encoder.positions={encoder.positions}; "
             "lower the first or raise the second (a checkpoint's positions are fixed)"
         )
+    if config.word_embeddings_from is not None:
+        copy_word_embeddings(encoder, config.word_embeddings_from)
+    encoder.word_embeddings.requires_grad_(config.word_embeddings is WordEmbeddings.trained)
     return encoder
 
 
@@ -106,7 +107,7 @@ def _load(config: EncoderConfig, facts: TokenizerFacts) -> tuple[Any, Adapter]:
     if config.dropout is not None:
         for name in adapter.dropout:
             setattr(hf_config, name, config.dropout)
-    with _quiet_transformers():
+    with quiet_transformers():
         model, info = AutoModelForMaskedLM.from_pretrained(
             config.path,
             config=hf_config,
@@ -162,21 +163,14 @@ def _report_loading(path: str, model: Any, info: dict[str, Any]) -> None:
             path,
             _some(missing),
         )
-    unused = sorted(key for key in info["unexpected_keys"] if not any(part in key for part in _UNUSED_PARTS))
+    unexpected = sorted(info["unexpected_keys"])
+    unused = [key for key in unexpected if not any(part in key for part in _UNUSED_PARTS)]
     if unused:
         logger.warning("encoder.path=%s has %d weights that are not used: %s", path, len(unused), _some(unused))
+    if len(unexpected) > len(unused):
+        rest = [key for key in unexpected if key not in unused]
+        logger.info("encoder.path=%s: not needed for masked language modelling: %s", path, _some(rest))
 
 
 def _some(names: list[str], most: int = 6) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
-
-
-@contextmanager
-def _quiet_transformers() -> Iterator[None]:
-    """Silence transformers' loading report: :func:`_report_loading` says the same and more."""
-    hf_logger = logging.getLogger("transformers.modeling_utils")
-    disabled, hf_logger.disabled = hf_logger.disabled, True
-    try:
-        yield
-    finally:
-        hf_logger.disabled = disabled

@@ -23,6 +23,9 @@ def compile_or_fall_back(function: Callable[..., Any]) -> Callable[..., Any]:
     with warnings.catch_warnings():
         # torch's own modules use what torch has deprecated when the compiler is first imported.
         warnings.filterwarnings("ignore", "`torch.jit.*` is deprecated", DeprecationWarning)
+        # Several encoders in one process (a sweep) share the code that is compiled, and torch gives up on code with
+        # many graphs: forget those of earlier encoders.
+        torch.compiler.reset()
         chosen: Callable[..., Any] = torch.compile(function, dynamic=False)
 
     def call(*arguments: Any) -> Any:

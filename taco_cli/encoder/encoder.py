@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import torch.nn.functional as F
+import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from taco_cli.config.schema import Attention
 from taco_cli.encoder.adapters import Adapter
 from taco_cli.encoder.attention import choose_attention
 from taco_cli.encoder.compiled import compile_or_fall_back
-from taco_cli.encoder.dropout import Dropout, draw_noise
+from taco_cli.encoder.dropout import Dropout, draw_factors
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -47,7 +48,8 @@ class Encoder(nn.Module):
         self.model = model
         self.attention = attention
         self._adapter = adapter
-        self._body: Callable[..., tuple[Tensor, Tensor]] = self._first_and_last
+        # A plain function of the encoder, so that a deep copy runs its own parameters.
+        self._body: Callable[..., tuple[Tensor, Tensor]] = Encoder._first_and_last
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> EncoderOutput:
         """Encode ``input_ids`` ``(N, L)``; ``attention_mask`` ``(N, L)`` bool is True at real tokens, None: no padding.
@@ -55,7 +57,7 @@ class Encoder(nn.Module):
         Raises:
             ValueError: if L exceeds the encoder's positions.
         """
-        return EncoderOutput(*self._body(input_ids, attention_mask, *self._choices(input_ids)))
+        return EncoderOutput(*self._body(self, input_ids, attention_mask, *self._choices(input_ids)))
 
     def layers(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> list[Tensor]:
         """Return all hidden states ``(N, L, d)``: embeddings, then each layer's; the last one after the final norm."""
@@ -67,7 +69,7 @@ class Encoder(nn.Module):
 
     def logits(self, states: Tensor) -> Tensor:
         """Return the vocabulary logits ``(P, V)`` of ``states`` ``(P, d)``."""
-        return F.linear(self.predict(states), self.decoder_weight, self.decoder_bias)
+        return functional.linear(self.predict(states), self.decoder_weight, self.decoder_bias)
 
     @property
     def decoder_weight(self) -> Tensor:
@@ -104,16 +106,15 @@ class Encoder(nn.Module):
 
     def set_compiled(self, compiled: bool) -> None:
         """Compile the call of the body, or stop doing so; parameters and their names stay as they are."""
-        self._body = self._first_and_last
-        if compiled:
-            self._body = compile_or_fall_back(self._first_and_last)
+        plain = Encoder._first_and_last
+        self._body = compile_or_fall_back(plain) if compiled else plain
 
     @property
     def _decoder(self) -> Any:
         return self.model.get_output_embeddings()
 
-    def _choices(self, input_ids: Tensor) -> tuple[Attention, bool, Tensor | None]:
-        """What a forward pass is given besides its input: attention, whether dropout is active, its noise."""
+    def _choices(self, input_ids: Tensor) -> tuple[Attention, bool, list[Tensor] | None]:
+        """What a forward pass is given besides its input: attention, whether dropout is active, its factors."""
         length = input_ids.shape[1]
         if length > self.positions:
             raise ValueError(
@@ -121,10 +122,15 @@ class Encoder(nn.Module):
                 "lower sequence_length or raise encoder.positions"
             )
         attention = choose_attention(self.attention, input_ids.device, length)
-        noise = None
-        if self.training and self._adapter.noise is not None and input_ids.device.type == "cpu":
-            noise = draw_noise(self._adapter.noise(self.model.config, attention, *input_ids.shape))
-        return attention, self.training, noise
+        return attention, self.training, self._draw_factors(input_ids, attention)
+
+    def _draw_factors(self, input_ids: Tensor, attention: Attention) -> list[Tensor] | None:
+        sites, device = self._adapter.sites, input_ids.device.type
+        if not self.training or sites is None or device != "cpu":
+            return None
+        narrow = torch.is_autocast_enabled(device)
+        dtype = torch.get_autocast_dtype(device) if narrow else torch.float32
+        return draw_factors(sites(self.model.config, attention, *input_ids.shape), dtype)
 
     def _first_and_last(self, *arguments: Any) -> tuple[Tensor, Tensor]:
         states = self._states(*arguments)
@@ -136,11 +142,11 @@ class Encoder(nn.Module):
         attention_mask: Tensor | None,
         attention: Attention,
         active: bool,
-        noise: Tensor | None,
+        factors: list[Tensor] | None,
     ) -> list[Tensor]:
         body = self.model.base_model
         if self._adapter.states is not None:
-            return self._adapter.states(body, input_ids, attention_mask, attention, Dropout(active, noise))
+            return self._adapter.states(body, input_ids, attention_mask, attention, Dropout(active, factors))
         output = body(input_ids, attention_mask=attention_mask, output_hidden_states=True)
         return list(output.hidden_states)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from taco_cli.encoder.card import model_card
 from taco_cli.encoder.encoder import Encoder
+from taco_cli.encoder.quiet import quiet_transformers
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -17,9 +18,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def export(
-    encoder: Encoder, tokenizer: PreTrainedTokenizerBase, folder: str | Path, facts: dict[str, Any]
-) -> Path:
+def export(encoder: Encoder, tokenizer: PreTrainedTokenizerBase, folder: str | Path, facts: dict[str, Any]) -> Path:
     """Write ``folder`` so that ``AutoModelForMaskedLM`` and ``AutoTokenizer`` load it.
 
     The folder appears by one rename after everything is on disk; one that is there already is replaced.
@@ -53,7 +52,9 @@ def export(
 
 def _write(encoder: Encoder, tokenizer: PreTrainedTokenizerBase, draft: Path, facts: dict[str, Any]) -> None:
     _name_special_tokens(encoder.model.config, tokenizer)
-    encoder.model.save_pretrained(draft)
+    _name_rotary_bases(encoder.model.config)
+    with quiet_transformers():
+        encoder.model.save_pretrained(draft)
     tokenizer.save_pretrained(draft)
     (draft / "README.md").write_text(model_card(encoder, tokenizer, facts), encoding="utf-8")
     for path in draft.iterdir():
@@ -72,6 +73,13 @@ def _name_special_tokens(config: Any, tokenizer: PreTrainedTokenizerBase) -> Non
     for key, value in ids.items():
         if getattr(config, key, 0) is None:
             setattr(config, key, value)
+
+
+def _name_rotary_bases(config: Any) -> None:
+    """Say in the words of transformers 4 what ``rope_parameters`` says; it would take its defaults otherwise."""
+    if config.model_type == "modernbert":
+        config.global_rope_theta = config.rope_parameters["full_attention"]["rope_theta"]
+        config.local_rope_theta = config.rope_parameters["sliding_attention"]["rope_theta"]
 
 
 def _move_into_place(draft: Path, target: Path) -> None:

@@ -36,7 +36,7 @@ def model_flops(encoder: Encoder, tokens: int, sequence_length: int, predicted: 
     """
     body = _matrix_weights(encoder.model.base_model)
     head = _matrix_weights(encoder.model) - body - _decoder_weights(encoder)
-    layers, width = encoder.model.config.num_hidden_layers, encoder.hidden_size
+    layers, width = int(encoder.model.config.num_hidden_layers), encoder.hidden_size
     attention = 12 * layers * sequence_length * width  # 2 products x 2 FLOPs x 3 (forward, backward)
     return tokens * (6 * body + attention) + 6 * predicted * (head + _decoder_weights(encoder))
 

@@ -77,7 +77,7 @@ class _SumCrossEntropy(torch.autograd.Function):
                 if needs[1]:
                     part = delta.T @ states_c
                     # A single chunk's gradient stays in the type it was computed in until it is scaled.
-                    grad_weight = part if grad_weight is None else part + grad_weight.to(softmax.wide)
+                    grad_weight = part if grad_weight is None else grad_weight.to(softmax.wide).add_(part)
                 del delta
         if needs[1] and grad_weight is None:
             grad_weight = torch.zeros_like(weight)

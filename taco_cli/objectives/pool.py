@@ -18,7 +18,7 @@ from taco_cli.config.schema import Pool
 
 def pool_ranks(pool: Pool) -> tuple[int, int]:
     """Return this process's place in the pool and the number of processes that share it."""
-    if pool is Pool.rank or not (distributed.is_available() and distributed.is_initialized()):
+    if pool == Pool.rank or not (distributed.is_available() and distributed.is_initialized()):
         return 0, 1
     return distributed.get_rank(), distributed.get_world_size()
 

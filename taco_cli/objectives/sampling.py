@@ -33,9 +33,9 @@ def anchor_mask(selected_NL: Tensor, attention_mask_NL: Tensor | None, anchors: 
         if bool((tokens_N1 == 0).any()):
             raise ValueError("a sequence of the batch is padding alone: leave empty texts out of the batch")
         mask_NL = attention_mask_NL & (tokens_N1 > 1)
-    if anchors is Anchors.masked:
+    if anchors == Anchors.masked:
         return mask_NL & selected_NL
-    if anchors is Anchors.unmasked:
+    if anchors == Anchors.unmasked:
         return mask_NL & ~selected_NL
     return mask_NL
 
@@ -102,7 +102,7 @@ def draw_positives(
     bits_A, own_A = anchors.bits(key), anchors.row * real.length + anchors.column
     first_A, half = anchors.row * real.length, window // 2
     anywhere_A = _other(real, high_bits(bits_A), first_A, first_A + real.length, own_A)
-    if edges is WindowEdges.window:
+    if edges == WindowEdges.window:
         low_A = first_A + (anchors.column - half).clamp(min=0)
         end_A = first_A + (anchors.column + half + 1).clamp(max=real.length)
         near_A = _other(real, bits_A, low_A, end_A, own_A)

@@ -62,31 +62,32 @@ class TokenContrast:
         if rows * ranks < 2:
             raise ValueError(
                 "objective.tc.weight > 0 needs negatives from other sequences, but the pool has one sequence:"
-                " raise micro_batch_size (or batch_size, if micro_batch_size is null) to 2 or more per"
-                f" {'process (objective.tc.pool=rank)' if config.pool == 'rank' else 'forward pass'}"
+                " raise micro_batch_size (or batch_size, if micro_batch_size is null) to 2 or more; with"
+                " objective.tc.pool=rank, to 2 or more for each process"
             )
-        units_Md = normalised_semantics(output.hidden_states, self._embeddings(encoder, output, corrupted))
-        keys_Md = units_Md if config.stop_gradient is StopGradient.none else units_Md.detach()
+        units_Md = normalised_semantics(output.hidden_states, self.embeddings(encoder, output, corrupted))
+        keys_Md = units_Md if config.stop_gradient == StopGradient.none else units_Md.detach()
         keys_Md = gather_rows(keys_Md, ranks)
         flat_A = _flat_anchors(corrupted, config.anchors)
         positive_A, negative_AK = self.draw(flat_A, corrupted, rank, ranks)
         queries_Ad = units_Md if flat_A is None else units_Md.index_select(0, flat_A)
         return info_nce(queries_Ad, keys_Md, positive_A, negative_AK, config.temperature)
 
-    def _embeddings(self, encoder: Encoder, output: EncoderOutput, corrupted: Corrupted) -> Tensor:
-        if self._config.embedding is Embedding.layer_output:
+    def embeddings(self, encoder: Encoder, output: EncoderOutput, corrupted: Corrupted) -> Tensor:
+        """Return ``(N, L, d)``: what `objective.tc.embedding` takes for ``e``."""
+        if self._config.embedding == Embedding.layer_output:
             embeddings = output.embeddings
-        elif self._config.embedding is Embedding.original_word:
+        elif self._config.embedding == Embedding.original_word:
             embeddings = torch.nn.functional.embedding(corrupted.originals, encoder.word_embeddings)
         else:
             embeddings = torch.nn.functional.embedding(corrupted.input_ids, encoder.word_embeddings)
-        constant = self._config.stop_gradient is StopGradient.keys_and_embeddings
+        constant = self._config.stop_gradient == StopGradient.keys_and_embeddings
         return embeddings.detach() if constant else embeddings
 
     def draw(
         self, flat_A: Tensor | None, corrupted: Corrupted, rank: int, ranks: int
     ) -> tuple[Tensor, Tensor]:
-        """Return positives ``(A,)`` and negatives ``(A, K)`` of flat anchors (None: all) in the pool's positions."""
+        """Return positives ``(A,)`` and negatives ``(A, K)``, flat in the pool; anchors None: all."""
         config, (rows, length) = self._config, corrupted.input_ids.shape
         device = corrupted.input_ids.device
         if flat_A is None:
@@ -98,7 +99,7 @@ class TokenContrast:
             mask = torch.ones_like(corrupted.selected) if mask is None else mask
             mask = gather_rows(mask, ranks)
         real = RealTokens(rows * ranks, length, mask, device)
-        matched = config.negative_positions is NegativePositions.position_matched
+        matched = config.negative_positions == NegativePositions.position_matched
         draw = draw_matched_negatives if matched else draw_negatives
         positive_A = draw_positives(anchors, real, self._positives, config.window, config.edges)
         return positive_A, draw(anchors, real, self._negatives, config.negatives)
@@ -149,6 +150,6 @@ def _check(config: TokenContrastConfig) -> None:
 
 def _flat_anchors(corrupted: Corrupted, anchors: Anchors) -> Tensor | None:
     """Return ``(A,)`` flat positions, or None if every position is an anchor."""
-    if anchors is Anchors.all and corrupted.attention_mask is None and corrupted.input_ids.shape[1] > 1:
+    if anchors == Anchors.all and corrupted.attention_mask is None and corrupted.input_ids.shape[1] > 1:
         return None  # known without waiting for the device
     return corrupted.anchors.flatten().nonzero().squeeze(1)

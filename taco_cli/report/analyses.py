@@ -52,10 +52,7 @@ def read_analyses(arms: Sequence[Arm]) -> list[Analysis]:
         Analysis(
             name,
             keys,
-            {
-                key: {arm: float(np.mean(values)) for arm, values in by_arm.items()}
-                for key, by_arm in cells.items()
-            },
+            {key: {arm: float(np.mean(values)) for arm, values in by_arm.items()} for key, by_arm in cells.items()},
             [arm for arm in names if any(arm in by_arm for by_arm in cells.values())],
         )
         for name, (keys, cells) in gathered.items()
@@ -63,11 +60,15 @@ def read_analyses(arms: Sequence[Arm]) -> list[Analysis]:
     ]
 
 
+def shared_pictures(folders: Sequence[Path]) -> list[tuple[str, Path]]:
+    """List the pictures of all runs together, which analyses leave in analysis/ beside the arms."""
+    files = sorted(file for folder in folders for file in (folder / "analysis").glob("*.png"))
+    return [(file.stem, file) for file in files]
+
+
 def pictures(arms: Sequence[Arm]) -> list[tuple[str, Path]]:
-    """List the pictures that analyses left, each with the arm and seed that it is from."""
-    return [
-        (f"{arm.name}, seed {file_seed(arm, file)}: {name}", file) for arm, file, name in _files(arms, ".png")
-    ]
+    """List the pictures that analyses left in run folders, each with the arm and seed that it is from."""
+    return [(f"{arm.name}, seed {file_seed(arm, file)}: {name}", file) for arm, file, name in _files(arms, ".png")]
 
 
 def file_seed(arm: Arm, file: Path) -> int:
@@ -99,9 +100,7 @@ def _value_columns(header: list[str], rows: list[dict[str, str]]) -> list[str]:
     return [
         column
         for column in header
-        if column not in KEY_COLUMNS
-        and column != SEED
-        and all(_number(row[column]) is not None for row in rows)
+        if column not in KEY_COLUMNS and column != SEED and all(_number(row[column]) is not None for row in rows)
     ]
 
 

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from taco_cli.config.compare import Axis
-from taco_cli.report.runs import FINGERPRINTS, Floats, Integers, Run
+from taco_cli.report.curves import Floats, Integers
+from taco_cli.report.runs import FINGERPRINTS, Run
 
 Bools = npt.NDArray[np.bool_]
 
@@ -183,9 +184,7 @@ def _expand(across: Sequence[str], keys: set[str]) -> list[str]:
     return allowed
 
 
-def _refuse_differences(
-    runs: Sequence[Run], configs: Sequence[dict[str, Any]], allowed: Sequence[str]
-) -> None:
+def _refuse_differences(runs: Sequence[Run], configs: Sequence[dict[str, Any]], allowed: Sequence[str]) -> None:
     keys = [key for key in differing(configs) if not under(key, [*allowed, "objective"])]
     if not keys:
         return
@@ -204,9 +203,7 @@ def _refuse_differences(
     )
 
 
-def _split(
-    label: str, members: Sequence[tuple[Run, dict[str, Any]]], allowed: Sequence[str]
-) -> list[tuple[str, Run]]:
+def _split(label: str, members: Sequence[tuple[Run, dict[str, Any]]], allowed: Sequence[str]) -> list[tuple[str, Run]]:
     configs = [config for _, config in members]
     keys = differing(configs)
     if wrong := [key for key in keys if not under(key, allowed)]:
@@ -218,9 +215,7 @@ def _split(
         )
     # A fingerprint follows from the keys beside it; as a name it would say nothing.
     shown = [key for key in keys if key not in FINGERPRINTS] or keys
-    return [
-        (label + "".join(f" {key}={_text(config.get(key))}" for key in shown), run) for run, config in members
-    ]
+    return [(label + "".join(f" {key}={_text(config.get(key))}" for key in shown), run) for run, config in members]
 
 
 def _spread(key: str, runs: Sequence[Run], configs: Sequence[dict[str, Any]]) -> str:

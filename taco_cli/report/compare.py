@@ -13,7 +13,7 @@ from rich.console import RenderableType
 from taco_cli.config.compare import CompareConfig
 from taco_cli.report import figures, page, tables, terminal
 from taco_cli.report.results import Comparison, evaluate
-from taco_cli.report.runs import read_runs
+from taco_cli.report.runs import paths_of, read_runs
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +35,8 @@ def compare(config: CompareConfig) -> Report:
         ValueError: nothing to compare, runs that must not be compared, something asked for that the runs do
             not have, or an output folder that holds something else.
     """
-    paths = _paths(config)
+    _check(config)
+    paths = paths_of(config.runs)
     folder = Path(config.output) if config.output else _common(paths) / "comparison"
     refuse_foreign(folder)
     comparison = evaluate(read_runs(paths), config)
@@ -86,11 +87,13 @@ def _replace(file: Path, content: str | bytes) -> None:
     part.replace(file)
 
 
-def _paths(config: CompareConfig) -> list[Path]:
-    runs = [config.runs] if isinstance(config.runs, str | os.PathLike) else list(config.runs or [])
-    if not runs:
-        raise ValueError("runs= is missing: give the folder of an experiment, as runs=outputs/ablations")
-    return [Path(run).expanduser() for run in runs]
+def _check(config: CompareConfig) -> None:
+    if not 0 < config.confidence < 1:
+        raise ValueError(f"confidence={config.confidence}: must be between 0 and 1, as 0.95")
+    if config.resamples < 100:
+        raise ValueError(f"resamples={config.resamples}: must be at least 100")
+    if config.points < 2:
+        raise ValueError(f"points={config.points}: must be at least 2")
 
 
 def _common(paths: list[Path]) -> Path:

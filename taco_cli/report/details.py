@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Sequence
 from html import escape
+from pathlib import Path
 from typing import Any
 
 from taco_cli.config.compare import Axis
 from taco_cli.report import words
-from taco_cli.report.analyses import Analysis, pictures, read_analyses
+from taco_cli.report.analyses import Analysis, Key, pictures, read_analyses, shared_pictures
 from taco_cli.report.arms import Arm, differing
 from taco_cli.report.markup import arm_name, fine, grid, row, section
 from taco_cli.report.results import Comparison
-from taco_cli.report.runs import Run
+from taco_cli.report.runs import Run, paths_of
 from taco_cli.report.statistics import Estimate
 
 MOST_ANALYSIS_ROWS = 80
 MOST_VALUES = 8
-# All embedded pictures together; those beyond are linked.
-PICTURE_BYTES = 3_000_000
+# Pictures of a list that are carried in the page; those beyond are linked.
+PICTURE_BYTES = 1_500_000
 PROVENANCE = {
     "Corpus": "corpus",
     "Tokenizer": "tokenizer",
@@ -43,8 +45,8 @@ def glue(comparison: Comparison) -> str:
         rows.append(row(escape(task) + fine(name), [_score(finals.get(arm), best) for arm in names]))
     text = (
         "GLUE: mean over pre-training seeds of the mean over fine-tuning seeds, with "
-        f"{words.percent(comparison.config.confidence)} interval. The highest mean of a row is in bold, which "
-        "says nothing about whether it differs from the others."
+        f"{words.percent(comparison.config.confidence)} interval. The highest mean of a row is in bold, "
+        "which says nothing about whether it differs from the others."
     )
     return section("Fine-tuning", text, grid(["Task", *_heads(comparison, names)], rows))
 
@@ -66,28 +68,44 @@ def _heads(comparison: Comparison, names: list[str]) -> list[str]:
 def analyses(comparison: Comparison) -> str:
     """Every table that analyses left, arms side by side, and their pictures."""
     tables = "".join(_analysis(comparison, analysis) for analysis in read_analyses(comparison.arms))
-    images = _pictures(comparison)
-    return section("Analyses", "Means over seeds.", tables + images) if tables or images else ""
+    folders = [run.folder for run in comparison.runs]
+    together = [path for path in paths_of(comparison.config.runs) if path.resolve() not in folders]
+    shared, own = shared_pictures(together), pictures(comparison.arms)
+    images = _pictures(shared)
+    if own:
+        images += f"<details><summary>{len(own)} pictures of single runs</summary>{_pictures(own)}</details>"
+    return section("Analyses", "Means over seeds.", images + tables) if tables or images else ""
 
 
 def _analysis(comparison: Comparison, analysis: Analysis) -> str:
+    cells, note = _last_step(analysis)
     rows = []
-    for key, by_arm in list(analysis.cells.items())[:MOST_ANALYSIS_ROWS]:
+    for key, by_arm in list(cells.items())[:MOST_ANALYSIS_ROWS]:
         first, *others = map(escape, key or ("",))
         rows.append(row(first, [*others, *(words.number(by_arm.get(arm)) for arm in analysis.arms)]))
     heads = [*map(escape, analysis.keys or [""]), *_heads(comparison, analysis.arms)]
-    left = len(analysis.cells) - len(rows)
-    more = fine(f"{left} more rows are in the run folders.") if left > 0 else ""
-    table = grid(heads, rows, "plain") + more
+    if (left := len(cells) - len(rows)) > 0:
+        note += f" {left} more rows are in the run folders."
+    table = grid(heads, rows, "plain") + fine(note.strip())
     return f"<details open><summary>{escape(analysis.name)}</summary>{table}</details>"
 
 
-def _pictures(comparison: Comparison) -> str:
+def _last_step(analysis: Analysis) -> tuple[dict[Key, dict[str, float]], str]:
+    """Keep the rows of the last step where there are more rows than are shown."""
+    if "step" not in analysis.keys or len(analysis.cells) <= MOST_ANALYSIS_ROWS:
+        return analysis.cells, ""
+    place = analysis.keys.index("step")
+    last = max((key[place] for key in analysis.cells), key=lambda step: (len(step), step))
+    kept = {key: by_arm for key, by_arm in analysis.cells.items() if key[place] == last}
+    return kept, f"The last step; {len(analysis.cells) - len(kept)} rows of earlier ones are in the run folders."
+
+
+def _pictures(shown: Sequence[tuple[str, Path]]) -> str:
     used, figures = 0, []
-    for caption, file in pictures(comparison.arms):
+    for caption, file in shown:
         used += file.stat().st_size
         if used > PICTURE_BYTES:
-            figures.append(f'<p><a href="{escape(file.as_uri())}">{escape(caption)}</a></p>')
+            figures.append(f'<p><a href="{escape(file.resolve().as_uri())}">{escape(caption)}</a></p>')
             continue
         data = base64.b64encode(file.read_bytes()).decode()
         figures.append(
@@ -104,10 +122,7 @@ def differences(comparison: Comparison) -> str:
     keys = [key for key in differing(configs) if key != "seed"]
     if not keys:
         return ""
-    rows = [
-        row(f"<code>{escape(key)}</code>", [escape(_text(config.get(key))) for config in configs])
-        for key in keys
-    ]
+    rows = [row(f"<code>{escape(key)}</code>", [escape(_text(config.get(key))) for config in configs]) for key in keys]
     text = "Every setting that is not the same in all arms; all others that decide the numbers are equal."
     return section("What differs", text, grid(["Setting", *_heads(comparison, names)], rows))
 
@@ -115,20 +130,14 @@ def differences(comparison: Comparison) -> str:
 def runs(comparison: Comparison) -> str:
     """Every run with its state."""
     heads = ("Arm", "Seed", "Status", "Step", "Tokens", "Time", "Started", "Command")
-    rows = [
-        _run_row(comparison, arm, seed, run)
-        for arm in comparison.arms
-        for seed, run in sorted(arm.runs.items())
-    ]
+    rows = [_run_row(comparison, arm, seed, run) for arm in comparison.arms for seed, run in sorted(arm.runs.items())]
     table = grid(heads, rows, "runs")
     return f"<details><summary>{len(rows)} runs</summary>{table}</details>"
 
 
 def _run_row(comparison: Comparison, arm: Arm, seed: int, run: Run) -> str:
     facts = run.manifest
-    status = (
-        escape(run.status) if run.status == "finished" else f'<span class="warn">{escape(run.status)}</span>'
-    )
+    status = escape(run.status) if run.status == "finished" else f'<span class="warn">{escape(run.status)}</span>'
     cells = [
         str(seed),
         status,

@@ -13,13 +13,13 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, FuncFormatter
 
 from taco_cli.config.compare import Axis
+from taco_cli.report.curves import Floats
 from taco_cli.report.payload import envelope
 from taco_cli.report.results import Comparison, Result
-from taco_cli.report.runs import Floats
 from taco_cli.report.statistics import mean_interval
 
 # Okabe and Ito's colours, told apart with any kind of colour vision; the first is the baseline's.
-COLOURS = ("#3c3c42", "#0069b0", "#c84e00", "#00845f", "#b0468c", "#8f6a00", "#3287b8")
+COLOURS = ("#3c3c42", "#0069b0", "#c44c00", "#00845f", "#b0468c", "#8f6a00", "#22789f")
 DASHES = ("-", (0, (5, 2)), (0, (1.5, 1.5)))
 INK = "#62626a"
 MOST_POINTS = 1000

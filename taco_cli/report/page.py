@@ -43,9 +43,7 @@ def render(comparison: Comparison) -> str:
 
 def title(comparison: Comparison) -> str:
     """Name the comparison after the experiments that its runs belong to."""
-    names = sorted(
-        {str(run.manifest.get("name") or run.folder.parent.parent.name) for run in comparison.runs}
-    )
+    names = sorted({str(run.manifest.get("name") or run.folder.parent.parent.name) for run in comparison.runs})
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
@@ -60,9 +58,7 @@ def _options(comparison: Comparison) -> str:
         group = metric.partition("/")[0]
         item = f'<option value="{escape(metric)}"{chosen}>{escape(metric)}</option>'
         groups.setdefault(group, []).append(item)
-    return "".join(
-        f'<optgroup label="{escape(group)}">{"".join(items)}</optgroup>' for group, items in groups.items()
-    )
+    return "".join(f'<optgroup label="{escape(group)}">{"".join(items)}</optgroup>' for group, items in groups.items())
 
 
 def _axis_options(comparison: Comparison) -> str:

@@ -12,8 +12,8 @@ from scipy.special import stdtrit
 from taco_cli.config.compare import Axis
 from taco_cli.report import words
 from taco_cli.report.arms import Replicates
+from taco_cli.report.curves import Floats, Integers
 from taco_cli.report.results import Comparison, Result
-from taco_cli.report.runs import Floats, Integers
 
 # Seeds x points over all curves of a page: about 6 MB of text.
 MOST_VALUES = 400_000
@@ -48,9 +48,7 @@ def payload(comparison: Comparison) -> dict[str, Any]:
 
 def points_per_curve(comparison: Comparison) -> int:
     """How many points a curve may have on the page, so that all curves together stay below the limit."""
-    curves = sum(
-        len(result.replicates.seeds) for results in comparison.results.values() for result in results
-    )
+    curves = sum(len(result.replicates.seeds) for results in comparison.results.values() for result in results)
     return max(FEWEST_POINTS, min(comparison.config.points, MOST_VALUES // max(curves, 1)))
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import logging
+import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
-
-import numpy as np
 
 from taco_cli.config.compare import Axis, CompareConfig, Direction
+from taco_cli.report import words
 from taco_cli.report.arms import Arm, Replicates, group
-from taco_cli.report.runs import Floats, Outputs, Run
+from taco_cli.report.cautions import cautions
+from taco_cli.report.curves import Floats
+from taco_cli.report.runs import Outputs, Run
 from taco_cli.report.statistics import (
     Difference,
     Estimate,
@@ -23,12 +23,12 @@ from taco_cli.report.statistics import (
     steps_to_match,
 )
 
-logger = logging.getLogger(__name__)
-
 DEFAULT_BASELINE = "mlm"
 # Metrics on the page unless told; of these, the first kinds are worth a steps-to-match.
 SHOWN = ("val/", "glue/", "train/", "throughput/tokens_per_second")
 MATCHED = ("val/", "glue/")
+# Scores of single layers and paradigms, by the hundred: shown if asked for.
+DETAILS = ("_layer_", "_of_")
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,11 @@ class Comparison:
         """All runs, arm by arm."""
         return [run for arm in self.arms for _, run in sorted(arm.runs.items())]
 
+    def places(self, metric: str) -> int:
+        """Decimals at which all values of a metric are shown: four digits of the largest."""
+        finals = [abs(result.final.value) for result in self.results[metric] if result.final]
+        return words.places(max(filter(math.isfinite, finals), default=1.0))
+
     def direction(self, metric: str) -> Direction | None:
         """Which way a metric gets better, as told for the main one, by name for the others."""
         return direction_of(metric, self.config.direction if metric == self.metric else Direction.auto)
@@ -83,17 +88,22 @@ def evaluate(outputs: Outputs, config: CompareConfig) -> Comparison:
     Raises:
         ValueError: the runs cannot be compared, or a metric, arm or axis is asked for that they do not have.
     """
-    arms = group(outputs.runs, config.across)
+    runs = _chosen(outputs.runs, config.seeds)
+    arms = group(runs, config.across)
     baseline = _baseline(arms, config.baseline)
-    arms.sort(key=lambda arm: (arm.name != baseline, arm.name))
+    arms.sort(key=lambda arm: (arm.name != baseline, natural(arm.name)))
     metrics = _metrics(arms, config)
-    axes = _axes(outputs.runs, config.axis)
-    shell = Comparison(config, arms, baseline, {}, axes, notices(outputs, arms, baseline, config.metric))
+    axes = _axes(runs, config.axis)
+    shell = Comparison(config, arms, baseline, {}, axes, cautions(outputs, arms, baseline, config.metric))
     for metric in metrics:
         shell.results[metric] = _results(shell, metric)
-    for notice in shell.notices:
-        logger.warning("%s", notice)
     return shell
+
+
+def natural(name: str) -> list[tuple[float, str]]:
+    """Sort key under which numbers in names count as numbers: arm_2 before arm_10."""
+    parts = re.split(r"(\d+(?:\.\d+)?)", name)
+    return [(float(part), "") if index % 2 else (0.0, part) for index, part in enumerate(parts)]
 
 
 def _results(comparison: Comparison, metric: str) -> list[Result]:
@@ -121,9 +131,7 @@ def last_values(replicates: Replicates) -> tuple[int | None, Floats]:
     return int(common.steps[-1]), common.values[:, -1]
 
 
-def _match(
-    comparison: Comparison, metric: str, mine: Replicates, base: Replicates
-) -> tuple[Match | None, str | None]:
+def _match(comparison: Comparison, metric: str, mine: Replicates, base: Replicates) -> tuple[Match | None, str | None]:
     if metric != comparison.metric and not metric.startswith(MATCHED):
         return None, None
     direction = comparison.direction(metric)
@@ -132,6 +140,13 @@ def _match(
     config = comparison.config
     match = steps_to_match(mine, base, direction, config.confidence, config.resamples)
     return match, None if match else "cannot be said: no seed or no step in common with the baseline"
+
+
+def _chosen(runs: Sequence[Run], seeds: Sequence[int]) -> list[Run]:
+    found = sorted({run.seed for run in runs})
+    if missing := [str(seed) for seed in seeds if seed not in found]:
+        raise ValueError(f"seeds={','.join(missing)}: no run has it; seeds found: {', '.join(map(str, found))}")
+    return [run for run in runs if run.seed in seeds or not seeds]
 
 
 def _baseline(arms: Sequence[Arm], told: str | None) -> str | None:
@@ -149,7 +164,8 @@ def _metrics(arms: Sequence[Arm], config: CompareConfig) -> list[str]:
         if metric not in known:
             found = ", ".join(known) if known else "none yet"
             raise ValueError(f"metric={metric}: no run has it; metrics found: {found}")
-    others = config.metrics or [name for kind in SHOWN for name in known if name.startswith(kind)]
+    shown = [name for kind in SHOWN for name in known if name.startswith(kind)]
+    others = config.metrics or [name for name in shown if not any(part in name for part in DETAILS)]
     return list(dict.fromkeys([config.metric, *others]))
 
 
@@ -161,60 +177,3 @@ def _axes(runs: Sequence[Run], asked: Axis) -> list[Axis]:
             f"(first: {lacking[0].folder}); use axis=tokens or axis=seconds"
         )
     return [axis for axis in Axis if axis is not Axis.flops or not lacking]
-
-
-def notices(outputs: Outputs, arms: Sequence[Arm], baseline: str | None, metric: str) -> list[str]:
-    """Say what a reader must know first: runs that are missing, unfinished, diverged or unlike."""
-    found = [f"{folder} cannot be read and is left out: {why}" for folder, why in outputs.unreadable.items()]
-    all_seeds = sorted({seed for arm in arms for seed in arm.runs})
-    for arm in arms:
-        if missing := [str(seed) for seed in all_seeds if seed not in arm.runs]:
-            found.append(f"{arm.name} has no run with seed {', '.join(missing)}, which other arms have")
-        found += [_status(arm, run) for _, run in sorted(arm.runs.items()) if run.status != "finished"]
-        lacking = [str(seed) for seed, run in sorted(arm.runs.items()) if metric not in run.curves]
-        if lacking:
-            found.append(f"{arm.name} has no {metric} yet for seed {', '.join(lacking)}")
-        for seed, run in sorted(arm.runs.items()):
-            if (curve := run.curves.get(metric)) and not (finite := np.isfinite(curve.values)).all():
-                step = curve.steps[~finite][0]
-                found.append(f"{arm.name} seed {seed} diverged: {metric} is not a number at step {step:,}")
-    if baseline is None and len(arms) > 1:
-        found.append("no baseline: say baseline=<arm> for differences and steps to match")
-    return found + _unlike(outputs.runs)
-
-
-def _status(arm: Arm, run: Run) -> str:
-    words = {
-        "running": "is still running",
-        "killed": "was killed: its manifest says running, but no process holds it",
-        "interrupted": "was interrupted",
-        "failed": "failed",
-    }
-    text = f"{arm.name} seed {run.seed} {words.get(run.status, 'has status ' + run.status)}"
-    if run.manifest.get("step") is not None:
-        text += f" (step {run.manifest['step']:,})"
-    error = str(run.manifest.get("error") or "").strip()
-    return f"{text}: {error.splitlines()[-1]}" if error and run.status == "failed" else text
-
-
-def _unlike(runs: Sequence[Run]) -> list[str]:
-    found = []
-    if _several(runs, "machine"):
-        found.append("the runs are from different machines, so their seconds do not compare")
-    elif _several(runs, "config", "trainer"):
-        found.append("the runs have different trainer settings, so their seconds do not compare")
-    if _several(runs, "versions"):
-        found.append("the runs are from different library versions (see provenance)")
-    if _several(runs, "git_commit"):
-        found.append("the runs are from different commits of the code (see provenance)")
-    return found
-
-
-def _several(runs: Sequence[Run], *path: str) -> bool:
-    values = set()
-    for run in runs:
-        value: Any = run.manifest
-        for key in path:
-            value = value.get(key) if isinstance(value, dict) else None
-        values.add(json.dumps(value, sort_keys=True, default=str))
-    return len(values) > 1

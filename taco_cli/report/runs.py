@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import io
 import json
 import logging
 import os
@@ -14,27 +13,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv
-
+from taco_cli.report.curves import Curve, read_metrics
+from taco_cli.report.glue import read_glue
 from taco_cli.tracking.manifest import identity
 
 logger = logging.getLogger(__name__)
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-
-METRIC_COLUMNS: dict[str, pa.DataType] = {
-    "step": pa.int64(),
-    "tokens": pa.float64(),
-    "seconds": pa.float64(),
-    "metric": pa.dictionary(pa.int32(), pa.string()),
-    "value": pa.float64(),
-}
-GLUE_COLUMNS = ("task", "step", "seed", "metric", "value")
 # Facts of the manifest that count like configuration: the same files may hold another text now.
 FINGERPRINTS = {"corpus data": "corpus", "tokenizer data": "tokenizer"}
 # Folders of a run that hold no other run and can be large.
@@ -42,18 +26,11 @@ INNER_FOLDERS = {"checkpoints", "hf", "wandb", "analysis", "comparison"}
 
 
 @dataclass(frozen=True)
-class Curve:
-    """One metric of one run, by increasing step: steps, tokens, seconds and values, each (P,)."""
-
-    steps: Integers
-    tokens: Floats
-    seconds: Floats
-    values: Floats
-
-
-@dataclass(frozen=True)
 class Run:
-    """One run folder as it is now; `status` is the manifest's, or `killed`: running, but by no process."""
+    """One run folder as it is now.
+
+    `status` is the manifest's, or `killed`: running, but by no process; `fine_tuning` has the settings by task.
+    """
 
     folder: Path
     label: str
@@ -61,6 +38,7 @@ class Run:
     status: str
     manifest: dict[str, Any] = field(repr=False)
     curves: dict[str, Curve] = field(repr=False)
+    fine_tuning: dict[str, str] = field(repr=False, default_factory=dict)
 
     @cached_property
     def identity(self) -> dict[str, Any]:
@@ -84,6 +62,18 @@ class Outputs:
 
     runs: list[Run]
     unreadable: dict[Path, str]
+
+
+def paths_of(runs: Any) -> list[Path]:
+    """Turn `runs=`, which is one path or a list of paths, into a list.
+
+    Raises:
+        ValueError: there is none.
+    """
+    paths = [runs] if isinstance(runs, str | os.PathLike) else list(runs or [])
+    if not paths:
+        raise ValueError("runs= is missing: give the folder of an experiment, as runs=outputs/ablations")
+    return [Path(path).expanduser() for path in paths]
 
 
 def read_runs(paths: Sequence[str | Path]) -> Outputs:
@@ -148,89 +138,8 @@ def read_run(folder: Path) -> Run:
     if status == "running" and not is_locked(folder):
         status = "killed"
     curves = read_metrics(folder / "metrics.csv")
-    curves |= read_glue(folder / "glue.csv", curves)
-    return Run(folder, label, seed, status, manifest, curves)
-
-
-def read_metrics(file: Path) -> dict[str, Curve]:
-    """Read a tidy metrics.csv into one curve per metric; a missing file has none.
-
-    Where a step was written twice, as by a run killed after its last checkpoint, the later row counts. A last
-    line without its end is one in the writing, and is left out.
-    """
-    table = read_table(file, METRIC_COLUMNS)
-    if table is None:
-        return {}
-    table = table.filter(pc.and_(pc.is_valid(table["step"]), pc.is_valid(table["metric"])))
-    metric = table.unify_dictionaries()["metric"].combine_chunks()
-    codes = metric.indices.to_numpy(zero_copy_only=False)
-    steps, tokens, seconds, values = (
-        table[name].to_numpy() for name in ("step", "tokens", "seconds", "value")
-    )
-    order = np.lexsort((steps, codes))  # stable: rows of one metric and step stay as written
-    ends = np.searchsorted(codes[order], np.arange(len(metric.dictionary) + 1))
-    curves = {}
-    for code, name in enumerate(metric.dictionary.to_pylist()):
-        rows = order[ends[code] : ends[code + 1]]
-        is_last = np.append(steps[rows][1:] != steps[rows][:-1], True)
-        rows = rows[is_last]
-        curves[name] = Curve(steps[rows], tokens[rows], seconds[rows], values[rows])
-    return curves
-
-
-def read_glue(file: Path, curves: dict[str, Curve]) -> dict[str, Curve]:
-    """Read glue.csv into curves ``glue/<task>/<metric>``, each the mean over fine-tuning seeds.
-
-    Tokens and seconds of a checkpoint are those that metrics.csv has at its step (interpolated).
-    """
-    table = read_table(file, dict.fromkeys(GLUE_COLUMNS))
-    if table is None:
-        return {}
-    clock = max(curves.values(), key=lambda curve: len(curve.steps), default=None)
-    scores: dict[str, dict[int, list[float]]] = {}
-    for task, step, metric, value in zip(
-        *(table[name].to_pylist() for name in ("task", "step", "metric", "value")), strict=True
-    ):
-        if step is not None and value is not None:
-            by_step = scores.setdefault(f"glue/{task}/{metric}", {})
-            by_step.setdefault(int(step), []).append(float(value))
-    return {name: _score_curve(by_step, clock) for name, by_step in scores.items()}
-
-
-def _score_curve(by_step: dict[int, list[float]], clock: Curve | None) -> Curve:
-    steps = np.array(sorted(by_step), dtype=np.int64)
-    values = np.array([np.mean(by_step[step]) for step in steps.tolist()])
-    if clock is None:
-        unknown = np.full(len(steps), np.nan)
-        return Curve(steps, unknown, unknown, values)
-    tokens = np.interp(steps, clock.steps, clock.tokens)
-    return Curve(steps, tokens, np.interp(steps, clock.steps, clock.seconds), values)
-
-
-def read_table(file: Path, columns: dict[str, Any]) -> pa.Table | None:
-    """Read a CSV file that has at least these columns, or None where there is none or nothing in it.
-
-    Raises:
-        ValueError: a column is missing, or a row does not parse.
-    """
-    if not file.is_file():
-        return None
-    whole = file.read_bytes()
-    whole = whole[: whole.rfind(b"\n") + 1]
-    if not whole:
-        return None
-    types = {name: kind for name, kind in columns.items() if kind is not None}
-    try:
-        table = pyarrow.csv.read_csv(
-            io.BytesIO(whole),
-            read_options=pyarrow.csv.ReadOptions(use_threads=False),
-            convert_options=pyarrow.csv.ConvertOptions(column_types=types),
-        )
-    except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
-        raise ValueError(f"{file} cannot be read: {error}") from error
-    if missing := [name for name in columns if name not in table.column_names]:
-        raise ValueError(f"{file} has no column {', '.join(missing)}; it has {', '.join(table.column_names)}")
-    return table if len(table) else None
+    scores = read_glue(folder / "glue.csv", curves)
+    return Run(folder, label, seed, status, manifest, curves | scores.curves, scores.settings)
 
 
 def is_locked(folder: Path) -> bool:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from html import escape
 
 from taco_cli.config.compare import Axis
-from taco_cli.report import terminal, words
+from taco_cli.report import words
 from taco_cli.report.markup import arm_name, colour, fine
 from taco_cli.report.results import Comparison, Result
 from taco_cli.report.statistics import ONE_SEED, Estimate
@@ -48,11 +48,11 @@ def lead(comparison: Comparison) -> str:
     best = min(finite, key=lambda result: _ratio(result, axis))
     assert best.match is not None
     estimate = best.match.ratio[axis]
-    rest = terminal.match_text(comparison, best, axis).partition(", ")[2]
+    rest = words.match(best.match, axis, comparison.config.confidence).partition(", ")[2]
     return (
         f'<strong class="arm-{colour(comparison, best.arm)}">{escape(best.arm)}</strong> reaches the '
-        f'final {metric} of {base} ({target}) in <strong class="big">{estimate.value:.2f}&thinsp;×</strong> the {axis.value}'
-        f"{fine(rest)}"
+        f"final {metric} of {base} ({target}) in "
+        f'<strong class="big">{estimate.value:.2f}&thinsp;×</strong> the {axis.value}{fine(rest)}'
     )
 
 
@@ -100,21 +100,17 @@ def _statistics(comparison: Comparison, metric: str) -> str:
 def _finals(comparison: Comparison, results: Sequence[Result]) -> list[str]:
     finals = [result.final for result in results]
     base = next((r.final.value for r in results if r.final and r.arm == comparison.baseline), None)
-    ends = scale(finals, base)
-    return [
-        _value(r.final, _places(r), whisker(r.final, ends, base, colour(comparison, r.arm))) for r in results
-    ]
+    ends, places = scale(finals, base), comparison.places(results[0].metric)
+    return [_value(r.final, places, whisker(r.final, ends, base, colour(comparison, r.arm))) for r in results]
 
 
 def _changes(comparison: Comparison, results: Sequence[Result]) -> list[str]:
     changes = [result.difference.estimate if result.difference else None for result in results]
-    ends = scale(changes, 0.0)
+    ends, places = scale(changes, 0.0), comparison.places(results[0].metric)
     return [
         QUIET.format("baseline")
         if result.arm == comparison.baseline
-        else _value(
-            change, _places(result), whisker(change, ends, 0.0, colour(comparison, result.arm)), sign=True
-        )
+        else _value(change, places, whisker(change, ends, 0.0, colour(comparison, result.arm)), sign=True)
         for result, change in zip(results, changes, strict=True)
     ]
 
@@ -124,18 +120,13 @@ def _matches(comparison: Comparison, results: Sequence[Result], axis: Axis) -> l
     return [_match(comparison, result, axis, ends) for result in results]
 
 
-def _places(result: Result) -> int:
-    return words.places(result.final.value) if result.final else 3
-
-
 def _match_axes(comparison: Comparison, results: Sequence[Result]) -> list[Axis]:
     """Leave tokens out where they say the same as steps, as with one batch size they do."""
     matches = [result.match for result in results if result.match]
     if not matches:
         return [comparison.config.axis] if any(result.match_note for result in results) else []
     same = all(
-        math.isclose(match.ratio[Axis.steps].value, match.ratio[Axis.tokens].value, rel_tol=1e-6)
-        for match in matches
+        math.isclose(match.ratio[Axis.steps].value, match.ratio[Axis.tokens].value, rel_tol=1e-6) for match in matches
     )
     return [axis for axis in comparison.axes if axis is not Axis.tokens or not same]
 
@@ -165,7 +156,7 @@ def _match(comparison: Comparison, result: Result, axis: Axis, ends: tuple[float
         return QUIET.format(escape(result.match_note or "–"))
     estimate, reached = result.match.ratio[axis], result.match.reached
     if math.isnan(estimate.value):
-        return QUIET.format(escape(terminal.match_text(comparison, result, axis)))
+        return QUIET.format(escape(words.match(result.match, axis, comparison.config.confidence)))
     drawing = whisker(estimate, ends, 1.0, colour(comparison, result.arm))
     small = [] if math.isinf(estimate.value) else [words.interval(estimate, 2)]
     if estimate.n == 1:
@@ -174,7 +165,7 @@ def _match(comparison: Comparison, result: Result, axis: Axis, ends: tuple[float
         small.append(f"{reached} of {estimate.n} seeds reach it")
     text = "; ".join(filter(None, small))
     if math.isinf(estimate.value):
-        return _pair("value word", words.NOT_REACHED, drawing, text)
+        return _pair("value word", words.not_reached(result.match), drawing, text)
     return _pair("value", f"{estimate.value:.2f}&thinsp;×", drawing, text)
 
 

@@ -15,7 +15,7 @@ from scipy.special import stdtrit
 
 from taco_cli.config.compare import Axis, Direction
 from taco_cli.report.arms import Bools, Replicates
-from taco_cli.report.runs import Floats, Integers
+from taco_cli.report.curves import Floats, Integers
 
 ONE_SEED = "cannot be said with one seed"
 RISING = ("accuracy", "hits", "f1", "matthews", "pearson", "spearman", "correlation", "mcc")
@@ -57,6 +57,8 @@ class Match:
         at: position of the crossing by axis (flops where known); infinite where it is not reached.
         ratio: the same as a multiple of where the baseline has its final value.
         reached: how many of the paired seeds reach the target with their own curve.
+        last_step: where the arm's common curve ends, which can be before the baseline's.
+        target_step: where the baseline has its final value.
     """
 
     target: float
@@ -64,6 +66,8 @@ class Match:
     ratio: dict[Axis, Estimate]
     reached: int
     seeds: list[int]
+    last_step: int
+    target_step: int
 
 
 def direction_of(metric: str, told: Direction = Direction.auto) -> Direction | None:
@@ -115,9 +119,7 @@ def paired_difference(
     change_S = mine.values[:, mine.steps == step][:, 0] - theirs.values[:, theirs.steps == step][:, 0]
     counts_RS, weights_R = resampled(len(seeds), resamples)
     means_R = counts_RS @ change_S / len(seeds)
-    return Difference(
-        _estimate(float(change_S.mean()), means_R, weights_R, len(seeds), confidence), seeds, int(step)
-    )
+    return Difference(_estimate(float(change_S.mean()), means_R, weights_R, len(seeds), confidence), seeds, int(step))
 
 
 def steps_to_match(
@@ -164,7 +166,15 @@ def steps_to_match(
             value = float(at[axis][0] / base_S.mean())
             ratios_R = at_R[axis] / (counts_RS @ base_S / len(seeds))
         ratio[axis] = _ratio(value, ratios_R, weights_R, len(seeds), reached, confidence)
-    return Match(float(sign * target), {axis: float(x[0]) for axis, x in at.items()}, ratio, reached, seeds)
+    return Match(
+        target=float(sign * target),
+        at={axis: float(x[0]) for axis, x in at.items()},
+        ratio=ratio,
+        reached=reached,
+        seeds=seeds,
+        last_step=int(mine.steps[-1]),
+        target_step=int(theirs.steps[-1]),
+    )
 
 
 @lru_cache
@@ -191,9 +201,7 @@ def _crossings(
     counts_RS: Floats, values_SP: Floats, finals_S: Floats, clocks: dict[Axis, tuple[Floats, Floats]]
 ) -> dict[Axis, Floats]:
     """Position (R,) on each axis where each resample's mean curve first reaches its target, or infinity."""
-    parts = [
-        _crossings_of(chunk, values_SP, finals_S, clocks) for chunk in _chunks(counts_RS, values_SP.shape[1])
-    ]
+    parts = [_crossings_of(chunk, values_SP, finals_S, clocks) for chunk in _chunks(counts_RS, values_SP.shape[1])]
     return {axis: np.concatenate([part[axis] for part in parts]) for axis in clocks}
 
 
@@ -240,9 +248,7 @@ def _estimate(value: float, values_R: Floats, weights_R: Floats, n: int, confide
     return Estimate(value, low, high, n, few_seeds(n))
 
 
-def _ratio(
-    value: float, ratios_R: Floats, weights_R: Floats, n: int, reached: int, confidence: float
-) -> Estimate:
+def _ratio(value: float, ratios_R: Floats, weights_R: Floats, n: int, reached: int, confidence: float) -> Estimate:
     if math.isnan(value):
         return Estimate(value, None, None, n, "the baseline's final value is not a number")
     note = None if reached == n else f"{reached} of {n} seeds reach it"

@@ -14,8 +14,8 @@ import pyarrow.csv
 
 from taco_cli.config.compare import Axis
 from taco_cli.report.arms import Bools
+from taco_cli.report.curves import Floats
 from taco_cli.report.results import Comparison, Result
-from taco_cli.report.runs import Floats
 from taco_cli.report.statistics import Estimate, mean_interval
 
 FORMAT = "taco-compare 1"

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from taco_cli.config.compare import Axis
 from taco_cli.report import words
 from taco_cli.report.results import Comparison, Result
 
@@ -36,8 +33,8 @@ def render(comparison: Comparison) -> RenderableType:
 
 
 def _cells(comparison: Comparison, result: Result) -> list[str | Text]:
-    final = result.final
-    places = words.places(final.value) if final else 0
+    config, final = comparison.config, result.final
+    places = comparison.places(result.metric)
     cells: list[str | Text] = [
         Text(result.arm),
         str(len(result.replicates.seeds)),
@@ -52,20 +49,9 @@ def _cells(comparison: Comparison, result: Result) -> list[str | Text]:
     change = result.difference.estimate if result.difference else None
     cells.append("–" if change is None else words.decimals(change.value, places, sign=True))
     cells.append("" if change is None else words.interval(change, places) or change.note or "")
-    return [*cells, match_text(comparison, result, comparison.config.axis)]
-
-
-def match_text(comparison: Comparison, result: Result, axis: Axis) -> str:
-    """Say what an arm needs to match the baseline, or why this cannot be said."""
-    if result.match is None:
-        return result.match_note or ""
-    estimate = result.match.ratio[axis]
-    text = words.ratio(estimate, axis, comparison.config.confidence)
-    if 0 < result.match.reached < len(result.match.seeds) or (
-        math.isinf(estimate.value) and result.match.reached
-    ):
-        text += f" ({result.match.reached} of {len(result.match.seeds)} reach it)"
-    return text
+    match = result.match
+    text = words.match(match, config.axis, config.confidence) if match else result.match_note or ""
+    return [*cells, text]
 
 
 def _notes(comparison: Comparison) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from taco_cli.report.statistics import Estimate
 
-WIDTH, HEIGHT = 120, 18
+WIDTH, HEIGHT = 104, 18
 
 
 def scale(estimates: Sequence[Estimate | None], reference: float | None) -> tuple[float, float]:
@@ -22,9 +22,7 @@ def scale(estimates: Sequence[Estimate | None], reference: float | None) -> tupl
     return low - margin, high + margin
 
 
-def whisker(
-    estimate: Estimate | None, ends: tuple[float, float], reference: float | None, colour: int
-) -> str:
+def whisker(estimate: Estimate | None, ends: tuple[float, float], reference: float | None, colour: int) -> str:
     """Draw value, interval and reference line as SVG; an end that is not reached runs off as an arrow."""
 
     def x(value: float) -> float:
@@ -34,15 +32,11 @@ def whisker(
     middle = HEIGHT / 2
     marks = []
     if reference is not None:
-        marks.append(
-            f'<line class="reference" x1="{x(reference)}" x2="{x(reference)}" y1="0" y2="{HEIGHT}"/>'
-        )
+        marks.append(f'<line class="reference" x1="{x(reference)}" x2="{x(reference)}" y1="0" y2="{HEIGHT}"/>')
     if estimate is not None and not math.isnan(estimate.value):
         if estimate.low is not None and estimate.high is not None and math.isfinite(estimate.low):
             right = WIDTH if math.isinf(estimate.high) else x(estimate.high)
-            marks.append(
-                f'<line class="bar" x1="{x(estimate.low)}" x2="{right}" y1="{middle}" y2="{middle}"/>'
-            )
+            marks.append(f'<line class="bar" x1="{x(estimate.low)}" x2="{right}" y1="{middle}" y2="{middle}"/>')
         if math.isfinite(estimate.value):
             marks.append(f'<circle cx="{x(estimate.value)}" cy="{middle}" r="4"/>')
         if math.inf in (estimate.value, estimate.high):

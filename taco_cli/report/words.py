@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from taco_cli.config.compare import Axis
-from taco_cli.report.statistics import ONE_SEED, Estimate
+from taco_cli.report.statistics import ONE_SEED, Estimate, Match
 
 NOT_REACHED = "not reached"
 
@@ -62,9 +62,7 @@ def interval(estimate: Estimate, digits: int | None = None) -> str:
     if estimate.low is None or estimate.high is None:
         return ""
     digits = places(estimate.value) if digits is None else digits
-    ends = [
-        NOT_REACHED if math.isinf(end) else decimals(end, digits) for end in (estimate.low, estimate.high)
-    ]
+    ends = [NOT_REACHED if math.isinf(end) else decimals(end, digits) for end in (estimate.low, estimate.high)]
     return NOT_REACHED if ends == [NOT_REACHED] * 2 else " to ".join(ends)
 
 
@@ -78,3 +76,20 @@ def ratio(estimate: Estimate, axis: Axis, confidence: float) -> str:
         parts.append(f"{percent(confidence)} interval {ends}")
     parts.append(f"{estimate.n} seeds" if estimate.n > 1 else f"1 seed (its interval {ONE_SEED})")
     return ", ".join(parts)
+
+
+def match(found: Match, axis: Axis, confidence: float) -> str:
+    """Say what an arm needs to match the baseline; for an arm that ended earlier, up to where this is known."""
+    estimate = found.ratio[axis]
+    text = ratio(estimate, axis, confidence)
+    if math.isinf(estimate.value):
+        text = text.replace(NOT_REACHED, not_reached(found), 1)
+    if 0 < found.reached < estimate.n:
+        text += f" ({found.reached} of {estimate.n} reach it)"
+    return text
+
+
+def not_reached(found: Match) -> str:
+    """Say that a target is not reached, and by when where the baseline went further."""
+    early = found.last_step < found.target_step
+    return f"{NOT_REACHED} by step {found.last_step:,}" if early else NOT_REACHED

@@ -98,7 +98,7 @@ class Validate(L.Callback):
                 f"frequencies ({self._unigram_nats:.2f} nats): the encoder does not use context yet; try more steps "
                 "(a smaller batch or a longer budget), a higher optimizer.lr, or encoder=modernbert_mini",
             )
-        if "tc" in module.objective.weights and self.latest["val/tc_accuracy"] > TC_SOLVED:
+        if "tc" in module.objective.weights and self.latest.get("val/tc_accuracy", 0.0) > TC_SOLVED:
             self._warn(
                 "tc",
                 f"val/tc_accuracy={self.latest['val/tc_accuracy']:.1%}: the contrast is solved and teaches little more; a "

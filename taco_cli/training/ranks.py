@@ -84,7 +84,7 @@ def to_be_launched(devices: int) -> bool:
     return devices > 1 and _environment() is None
 
 
-def launch(devices: int, job: Callable[..., None], arguments: tuple[Any, ...], request: StopRequest) -> None:
+def launch(devices: int, job: Callable[..., Any], arguments: tuple[Any, ...], request: StopRequest) -> None:
     """Run ``job(*arguments)`` in one process per device and wait; pass SIGTERM and SIGUSR1 on to them.
 
     Raises:
@@ -105,7 +105,7 @@ def launch(devices: int, job: Callable[..., None], arguments: tuple[Any, ...], r
                     os.kill(process.pid, request.number)
 
 
-def _rank(index: int, devices: int, port: int, job: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+def _rank(index: int, devices: int, port: int, job: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
     # what torchrun would say
     os.environ.update(
         MASTER_ADDR="127.0.0.1",

@@ -228,6 +228,8 @@ def _fit(module: Pretraining, loader: Any, machine: Machine, ranks: Ranks, callb
     with warnings.catch_warnings():
         # Loading is a memory-mapped read: more workers than asked for would not make it faster.
         warnings.filterwarnings("ignore", message=".*does not have many workers.*")
+        # There is one pass over the loader, so its workers are started once anyway.
+        warnings.filterwarnings("ignore", message=".*persistent_workers=True.*")
         # Lightning's own use of torch.
         warnings.filterwarnings("ignore", message=".*LeafSpec.* is deprecated", category=FutureWarning)
         trainer = L.Trainer(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -19,7 +20,7 @@ from taco_cli.training.checkpoint import (
 )
 from taco_cli.training.module import Pretraining
 
-Export = Callable[[Path, Manifest], None]
+Export = Callable[[Path, Manifest], Any]
 
 
 class Saver:

@@ -59,9 +59,13 @@ class Validation:
 
 
 def _metrics(sums: Counter[str]) -> dict[str, float]:
-    return {
+    metrics = {
         "val/mlm": sums["mlm_loss"] / sums["mlm_count"],
         "val/mlm_accuracy": sums["mlm_hits"] / sums["mlm_count"],
-        "val/tc": sums["tc_loss"] / sums["tc_count"],
-        "val/tc_accuracy": sums["tc_hits"] / sums["tc_count"],
     }
+    if sums["tc_count"]:  # one sequence has no negatives
+        metrics |= {
+            "val/tc": sums["tc_loss"] / sums["tc_count"],
+            "val/tc_accuracy": sums["tc_hits"] / sums["tc_count"],
+        }
+    return metrics

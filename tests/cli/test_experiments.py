@@ -12,6 +12,9 @@ from tests.cli.conftest import Command
 
 CONF = Path(__file__).parents[2] / "conf"
 EXPERIMENTS = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
+# What an experiment's command is given besides its name.
+ARGUMENTS = {"embedding_quality": " encoder.word_embeddings_from=null,outputs/ablations/mlm/seed_1"}
+RUNS = {"ablations": 5, "demo": 2, "corruption": 2, "data_efficiency": 4, "embedding_quality": 1 + 4}
 ARMS = ["mlm", "taco", "ablation_concentrated", "ablation_unmasked", "ablation_tp"]
 
 
@@ -23,12 +26,14 @@ def manifests(root: Path) -> list[dict[str, Any]]:
 def test_experiment_runs_as_its_first_comment_says(command: Command, tmp_path: Path, name: str) -> None:
     package, first = (CONF / "experiment" / f"{name}.yaml").read_text().splitlines()[:2]
     assert package == "# @package _global_"  # Hydra wants it before any comment
-    assert first == f"# taco-train +experiment={name}"
+    assert first == f"# taco-train +experiment={name}{ARGUMENTS.get(name, '')}"
+    if name == "embedding_quality":  # it takes over from a finished run
+        assert command("+experiment=mlm budget=2steps").status == 0
     seeds = "seed=1" if name == "ablations" else ""
     ended = command(f"{first.removeprefix('# taco-train ')} budget=2steps {seeds}")
     assert ended.status == 0, ended.err
     runs = manifests(tmp_path / "outputs")
-    assert len(runs) == {"ablations": 5, "demo": 2}.get(name, 1)
+    assert len(runs) == RUNS.get(name, 1)
     assert {run["status"] for run in runs} == {"finished"}
 
 

@@ -81,9 +81,7 @@ def test_a_store_travels_to_another_process_without_its_tokens(tmp_path: Path) -
 
 
 def test_a_split_smaller_than_a_block_is_refused_with_numbers(tmp_path: Path) -> None:
-    with pytest.raises(
-        ValueError, match=r"the training split has 4 tokens, fewer than the 6 of one block of seq"
-    ):
+    with pytest.raises(ValueError, match=r"the training split has 4 tokens, fewer than the 6 of one block of seq"):
         store_of(tmp_path, [[5, 6, 7]], 8)
     with pytest.raises(ValueError, match=r"validation split has 0 tokens.*raise corpus\.validation_fraction"):
         store_of(tmp_path, [], 8, split="validation")

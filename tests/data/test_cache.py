@@ -64,8 +64,7 @@ def test_two_that_want_the_same_entry_share_one_build(tmp_path: Path) -> None:
 
     found = []
     threads = [
-        threading.Thread(target=lambda: found.append(entry(str(tmp_path), "kind", "key", slow)))
-        for _ in range(3)
+        threading.Thread(target=lambda: found.append(entry(str(tmp_path), "kind", "key", slow))) for _ in range(3)
     ]
     for thread in threads:
         thread.start()
@@ -99,9 +98,7 @@ def test_what_a_killed_process_left_is_removed_when_it_is_old(tmp_path: Path) ->
 
 def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
-    with pytest.raises(
-        ValueError, match=r"corpus\.cache_dir=.*file: cannot write the cache there \(Not a dir"
-    ):
+    with pytest.raises(ValueError, match=r"corpus\.cache_dir=.*file: cannot write the cache there \(Not a dir"):
         entry(str(tmp_path / "file"), "kind", "key", fill)
 
 

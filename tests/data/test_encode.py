@@ -7,7 +7,7 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from taco_cli.data import encode
+from taco_cli.data import encode, split
 from taco_cli.data.encode import Encoder
 from taco_cli.data.tokenizer import bert_tokenizer, load
 
@@ -18,9 +18,7 @@ TEXTS = [*made_up_texts(50), "[mask] [cls] [sep] [pad] [unk]"]
 
 
 @pytest.fixture(scope="module", params=["bert", "roberta"])
-def tokenizer(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> PreTrainedTokenizerFast:
+def tokenizer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> PreTrainedTokenizerFast:
     if request.param == "bert":
         return bert_tokenizer(train(TEXTS))
     folder = tmp_path_factory.mktemp("roberta")
@@ -46,17 +44,10 @@ def test_long_documents_are_tokenised_in_pieces_without_a_trace(
 ) -> None:
     text = "\n ".join(TEXTS[:20])
     (whole,) = Encoder(tokenizer).encode([text])
-    monkeypatch.setattr(encode, "_PIECE_CHARACTERS", 100)
+    monkeypatch.setattr(split, "_PIECE_CHARACTERS", 100)
+    monkeypatch.setattr(encode, "_CHUNK_CHARACTERS", 250)
     (in_pieces,) = Encoder(tokenizer).encode([text])
     assert np.array_equal(in_pieces, whole)
-
-
-def test_pieces_are_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encode, "_PIECE_CHARACTERS", 10)
-    for text in ["", "x" * 95, "ab " * 40, "   \n" * 12, TEXTS[0]]:
-        pieces = list(encode._pieces(text))
-        assert "".join(pieces) == text
-        assert max(map(len, pieces)) <= 20
 
 
 def test_special_tokens_spelled_out_in_the_text_stay_text(tokenizer: PreTrainedTokenizerFast) -> None:

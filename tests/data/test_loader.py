@@ -55,9 +55,7 @@ def test_every_block_is_read_once_an_epoch(store: BlockStore, batch_size: int, s
 
 
 def test_epochs_and_seeds_have_orders_of_their_own(store: BlockStore) -> None:
-    examples = [
-        steps(store, 0, 2, batch_size=13, seed=seed)[i]["example"].tolist() for seed in (1, 2) for i in (0, 1)
-    ]
+    examples = [steps(store, 0, 2, batch_size=13, seed=seed)[i]["example"].tolist() for seed in (1, 2) for i in (0, 1)]
     assert len({tuple(order) for order in examples}) == 4
 
 
@@ -79,14 +77,9 @@ def test_steps_without_end(store: BlockStore) -> None:
 
 
 @pytest.mark.parametrize(("micro", "world"), [(12, 1), (12, 3), (6, 2), (4, 4), (2, 2)])
-def test_micro_batches_have_the_same_members_for_any_number_of_ranks(
-    store: BlockStore, micro: int, world: int
-) -> None:
+def test_micro_batches_have_the_same_members_for_any_number_of_ranks(store: BlockStore, micro: int, world: int) -> None:
     whole = steps(store, 5, 7, batch_size=12)
-    parts = [
-        steps(store, 5, 7, batch_size=12, micro_batch_size=micro, rank=r, world_size=world)
-        for r in range(world)
-    ]
+    parts = [steps(store, 5, 7, batch_size=12, micro_batch_size=micro, rank=r, world_size=world) for r in range(world)]
     share = micro // world
     for step, batch in enumerate(whole):
         for number in range(12 // micro):

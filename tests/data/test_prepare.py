@@ -51,9 +51,7 @@ def test_every_document_is_in_one_split_as_the_tokenizer_reads_it(config_of: Mak
     assert wordpiece.model_max_length == 16
 
 
-def test_the_second_start_is_a_hit(
-    config_of: MakeFiles, file: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_second_start_is_a_hit(config_of: MakeFiles, file: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     first = prepare(config_of(file), progress=False)
     assert "corpus cache hit" not in caplog.text
@@ -125,9 +123,7 @@ def test_a_part_of_the_corpus_is_judged_on_the_same_tokens(config_of: MakeFiles,
 
 
 def test_validation_files_are_never_trained_on(config_of: MakeFiles, file: Path, tmp_path: Path) -> None:
-    held_out = write_jsonl(
-        tmp_path / "v.jsonl", [*TEXTS[:5], "Something else, that is in no other file at all."]
-    )
+    held_out = write_jsonl(tmp_path / "v.jsonl", [*TEXTS[:5], "Something else, that is in no other file at all."])
     prepared = prepare(config_of(file, validation_files=[str(held_out)]), progress=False)
     assert prepared.facts["documents"] == {"train": 55, "validation": 6}
     assert prepared.facts["in_validation"] == 5
@@ -157,13 +153,9 @@ def test_duplicates_are_dropped_with_a_word(
 
 def test_too_little_text_says_what_to_do(config_of: MakeFiles, tmp_path: Path) -> None:
     file = write_jsonl(tmp_path / "a.jsonl", ["A few words.", "And a few more."])
-    with pytest.raises(
-        ValueError, match=r"the validation split has 0 tokens.*raise corpus\.validation_fraction"
-    ):
+    with pytest.raises(ValueError, match=r"the validation split has 0 tokens.*raise corpus\.validation_fraction"):
         prepare(config_of(file, sequence_length=8, validation_fraction=1e-9), progress=False)
-    with pytest.raises(
-        ValueError, match=r"the training split has \d+ tokens, fewer than the 510 of one block"
-    ):
+    with pytest.raises(ValueError, match=r"the training split has \d+ tokens, fewer than the 510 of one block"):
         prepare(config_of(file, sequence_length=512), progress=False)
     for share in (0.0, 1.0):
         with pytest.raises(ValueError, match=r"corpus\.validation_fraction=.*between 0 and 1"):

@@ -95,9 +95,7 @@ if True:
 
 def test_nothing_is_imported_or_run(tmp_path: Path) -> None:
     module = tmp_path / "module.py"
-    module.write_text(
-        f'"""This is a module that would leave a trace."""\nopen({str(tmp_path / "trace")!r}, "w")\n'
-    )
+    module.write_text(f'"""This is a module that would leave a trace."""\nopen({str(tmp_path / "trace")!r}, "w")\n')
     assert prose.prose_of_file(str(module)) == ["This is a module that would leave a trace."]
     assert not (tmp_path / "trace").exists()
 

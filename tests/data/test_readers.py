@@ -42,9 +42,7 @@ def as_bytes(kind: str, texts: list[str]) -> bytes:
 
 @pytest.mark.parametrize("compression", COMPRESS)
 @pytest.mark.parametrize("kind", readers.FORMATS)
-def test_every_format_and_compression_gives_the_same_documents(
-    tmp_path: Path, kind: str, compression: str
-) -> None:
+def test_every_format_and_compression_gives_the_same_documents(tmp_path: Path, kind: str, compression: str) -> None:
     path = tmp_path / f"some.text{kind}{compression}"
     path.write_bytes(COMPRESS[compression](as_bytes(kind, TEXTS)))
     assert format_of(path) == (kind, compression)
@@ -80,9 +78,7 @@ def test_a_mark_inside_the_text_is_text(tmp_path: Path) -> None:
 
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20), max_size=8))
 @settings(deadline=None, max_examples=50)
-def test_lines_are_those_of_splitting_at_lf(
-    tmp_path_factory: pytest.TempPathFactory, texts: list[str]
-) -> None:
+def test_lines_are_those_of_splitting_at_lf(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> None:
     path = tmp_path_factory.mktemp("lines") / "a.jsonl"
     # JSON without escapes: U+2028 and the like stand in the file as they are.
     lines = [json.dumps({"text": text}, ensure_ascii=False) for text in texts]
@@ -148,9 +144,7 @@ def test_broken_compressed_files_are_named(tmp_path: Path, compression: str, fau
     path = tmp_path / f"a.txt{compression}"
     data = COMPRESS[compression](b"".join(b"text %d\n" % i for i in range(1000)))
     path.write_bytes(data[: len(data) // 2] if fault == "cut off" else b"no archive at all")
-    with pytest.raises(
-        ValueError, match=rf"a\.txt\{compression}: the \{compression} data is broken or cut off"
-    ):
+    with pytest.raises(ValueError, match=rf"a\.txt\{compression}: the \{compression} data is broken or cut off"):
         read(path)
 
 

@@ -81,9 +81,7 @@ def hub_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CorpusConfig:
     folder.mkdir()
     table = pyarrow.table({"title": ["a", "b", "c"], "text": ["First.", "Second.", "Third."]})
     pyarrow.parquet.write_table(table, folder / "train-00000-of-00001.parquet")
-    return CorpusConfig(
-        source=CorpusSource.hub, hub=[HubDataset(path=str(folder))], cache_dir=str(tmp_path / "cache")
-    )
+    return CorpusConfig(source=CorpusSource.hub, hub=[HubDataset(path=str(folder))], cache_dir=str(tmp_path / "cache"))
 
 
 def test_hub_rows_are_documents(hub_config: CorpusConfig) -> None:

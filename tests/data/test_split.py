@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from taco_cli.config.schema import CorpusConfig
-from taco_cli.data.split import TRAIN, VALIDATION, Counts, split_documents
+from taco_cli.data import split as splitting
+from taco_cli.data.split import TRAIN, VALIDATION, Counts, pieces, split_documents
 
 from .conftest import made_up_texts
 
@@ -83,3 +84,11 @@ def test_fractions_are_nested_and_leave_validation_alone() -> None:
 def test_words_are_counted() -> None:
     _, _, counts = split(["one two", "three"], held_out=["four five  six"])
     assert counts.words == {TRAIN: 3, VALIDATION: 3}
+
+
+def test_pieces_are_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(splitting, "_PIECE_CHARACTERS", 10)
+    for text in ["", "x" * 95, "ab " * 40, "   \n" * 12, made_up_texts(1)[0]]:
+        found = list(pieces(text))
+        assert "".join(found) == text
+        assert max(map(len, found)) <= 20

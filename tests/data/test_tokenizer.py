@@ -113,9 +113,7 @@ def roberta_file(folder: Path, names: list[str]) -> Path:
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(
-        special_tokens=names, initial_alphabet=alphabet, show_progress=False, vocab_size=400
-    )
+    trainer = trainers.BpeTrainer(special_tokens=names, initial_alphabet=alphabet, show_progress=False, vocab_size=400)
     tokenizer.train_from_iterator(TEXTS, trainer)
     if "<s>" in names:
         tokenizer.post_processor = processors.RobertaProcessing(

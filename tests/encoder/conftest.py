@@ -11,7 +11,13 @@ from taco_cli.config.schema import Architecture, EncoderConfig
 from taco_cli.encoder import Encoder, build_encoder
 
 WORDS = [f"w{i}" for i in range(59)]
-SPECIAL = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]"}
+SPECIAL = {
+    "pad_token": "[PAD]",
+    "unk_token": "[UNK]",
+    "cls_token": "[CLS]",
+    "sep_token": "[SEP]",
+    "mask_token": "[MASK]",
+}
 
 
 @dataclass
@@ -28,7 +34,14 @@ def facts() -> Facts:
 @pytest.fixture
 def sizes() -> Callable[..., EncoderConfig]:
     def make(architecture: str = "bert", **changes: Any) -> EncoderConfig:
-        settings = {"layers": 2, "hidden_size": 32, "heads": 4, "intermediate_size": 48, "dropout": 0.1, "positions": 40}
+        settings = {
+            "layers": 2,
+            "hidden_size": 32,
+            "heads": 4,
+            "intermediate_size": 48,
+            "dropout": 0.1,
+            "positions": 40,
+        }
         return EncoderConfig(architecture=Architecture(architecture), **(settings | changes))
 
     return make
@@ -50,6 +63,7 @@ def tokenizer() -> PreTrainedTokenizerFast:
     words = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     words.pre_tokenizer = pre_tokenizers.Whitespace()
     words.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", vocabulary["[CLS]"]), ("[SEP]", vocabulary["[SEP]"])]
+        single="[CLS] $A [SEP]",
+        special_tokens=[("[CLS]", vocabulary["[CLS]"]), ("[SEP]", vocabulary["[SEP]"])],
     )
     return PreTrainedTokenizerFast(tokenizer_object=words, model_max_length=40, **SPECIAL)

@@ -104,9 +104,7 @@ class TestCheckpoint:
         assert encoder.model.config.hidden_dropout_prob == 0.0
         assert not caplog.records
 
-    def test_body_alone_gets_a_fresh_head_and_a_warning(
-        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
-    ) -> None:
+    def test_body_alone_gets_a_fresh_head_and_a_warning(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         body = BertModel(BertConfig(**TINY), add_pooling_layer=True)
         body.save_pretrained(tmp_path)
         with caplog.at_level(logging.WARNING):
@@ -156,7 +154,7 @@ class TestCheckpoint:
             build_encoder(from_path(folder, **changes), facts, 24, 1)
 
     def test_longer_sequences_than_positions_are_refused(self, folder: Path) -> None:
-        with pytest.raises(ValueError, match="sequence_length=41 is more than encoder.positions=40"):
+        with pytest.raises(ValueError, match=r"sequence_length=41 is more than encoder\.positions=40"):
             build_encoder(from_path(folder), Facts(), 41, 1)
 
     def test_unknown_architecture_lists_the_known_ones(self, tmp_path: Path) -> None:
@@ -165,9 +163,9 @@ class TestCheckpoint:
             build_encoder(from_path(tmp_path), Facts(), 24, 1)
 
     def test_nothing_there_names_the_key(self, tmp_path: Path) -> None:
-        with pytest.raises(ValueError, match="encoder.path"):
+        with pytest.raises(ValueError, match=r"encoder\.path"):
             build_encoder(from_path(tmp_path / "nowhere"), Facts(), 24, 1)
-        with pytest.raises(ValueError, match="encoder.path is empty"):
+        with pytest.raises(ValueError, match=r"encoder\.path is empty"):
             build_encoder(EncoderConfig(architecture=Architecture.hf), Facts(), 24, 1)
 
 

@@ -22,7 +22,7 @@ def failing_compiler(error: Exception) -> Any:
 def test_without_a_compiler_one_warning_and_the_plain_call(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from torch._inductor.exc import InvalidCxxCompiler, InductorError
+    from torch._inductor.exc import InductorError, InvalidCxxCompiler
 
     monkeypatch.setattr(torch, "compile", failing_compiler(InductorError(InvalidCxxCompiler(), None)))
     call = compile_or_fall_back(lambda x: x + 1)

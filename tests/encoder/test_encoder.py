@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 
 import pytest
@@ -38,7 +39,7 @@ def test_states_and_gradients_are_those_of_hugging_face(
     encoder = build(architecture, attention=attention).eval()
     ids, mask = padded() if padding else (some_ids(), None)
     real = torch.ones_like(ids, dtype=torch.bool) if mask is None else mask
-    direction = torch.randn(3, 24, 32)
+    direction = torch.randn(3, 24, 32, generator=torch.Generator().manual_seed(1))
 
     def gradients(states: list[Tensor]) -> dict[str, Tensor]:
         encoder.zero_grad()
@@ -52,7 +53,7 @@ def test_states_and_gradients_are_those_of_hugging_face(
     mine_grad, reference_grad = gradients(ours), gradients(theirs)
     assert mine_grad.keys() == reference_grad.keys()
     for name, reference in reference_grad.items():
-        error = (mine_grad[name] - reference).norm() / reference.norm().clamp_min(1e-3)
+        error = (mine_grad[name] - reference).norm() / reference.norm().clamp_min(1e-2)  # a key bias has gradient zero
         assert error < 1e-5, name
 
 
@@ -80,7 +81,9 @@ def test_embeddings_in_training_are_what_the_first_layer_read(build: Build, arch
     encoder = build(architecture, dropout=0.5).train()
     body = encoder.model.base_model
     read = []
-    entrance = body.layers[0].attn.Wqkv if architecture == "modernbert" else body.encoder.layer[0].attention.output.LayerNorm
+    entrance = (
+        body.layers[0].attn.Wqkv if architecture == "modernbert" else body.encoder.layer[0].attention.output.LayerNorm
+    )
     if architecture == "modernbert":  # its first layer has no norm: the projection reads the embeddings themselves
         entrance.register_forward_pre_hook(lambda _, inputs: read.append(inputs[0]))
         embeddings = encoder(some_ids()).embeddings
@@ -119,7 +122,9 @@ def test_logits_are_those_of_the_whole_model(build: Build, architecture: str) ->
     encoder = build(architecture).eval()
     ids = some_ids()
     expected = encoder.model(ids).logits.flatten(0, 1)[::5]
-    torch.testing.assert_close(encoder.logits(encoder(ids).hidden_states.flatten(0, 1)[::5]), expected, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(
+        encoder.logits(encoder(ids).hidden_states.flatten(0, 1)[::5]), expected, rtol=1e-5, atol=1e-5
+    )
     states = torch.randn(4, 32)
     by_hand = encoder.predict(states) @ encoder.decoder_weight.T + encoder.decoder_bias
     torch.testing.assert_close(encoder.logits(states), by_hand)
@@ -148,25 +153,26 @@ def test_dropout_is_a_function_of_the_global_seed(build: Build) -> None:
 
 @pytest.mark.parametrize("attention", list(Attention))
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_dropout_uses_all_its_noise(
+def test_dropout_uses_all_its_factors(
     build: Build, architecture: str, attention: Attention, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     encoder = build(architecture, attention=attention).train()
     made = []
 
     class Recorded(encoder_module.Dropout):
-        def __init__(self, active: bool, noise: Tensor | None = None) -> None:
-            super().__init__(active, noise)
+        def __init__(self, active: bool, factors: list[Tensor] | None = None) -> None:
+            super().__init__(active, factors)
             made.append(self)
 
     monkeypatch.setattr(encoder_module, "Dropout", Recorded)
     encoder(some_ids())
-    used = made[0].used
-    assert 0 <= len(made[0].noise) - used < 4  # noise comes in words of four
+    assert 0 < made[0].used == len(made[0].factors)
 
 
 def test_too_long_a_sequence_names_the_keys(build: Build) -> None:
-    with pytest.raises(ValueError, match=r"41 tokens .* 40 positions; lower sequence_length or raise encoder.positions"):
+    with pytest.raises(
+        ValueError, match=r"41 tokens .* 40 positions; lower sequence_length or raise encoder.positions"
+    ):
         build()(some_ids(1, 41))
 
 
@@ -196,3 +202,10 @@ def test_compiled_call_agrees_and_leaves_names_alone(build: Build) -> None:
         torch.testing.assert_close(mine, reference, rtol=1e-4, atol=1e-4)
     with torch.compiler.set_stance("fail_on_recompile"):
         run()
+
+
+def test_a_deep_copy_runs_its_own_parameters(build: Build) -> None:
+    encoder = build().eval()
+    twin = copy.deepcopy(encoder)
+    torch.nn.init.zeros_(encoder.word_embeddings)
+    assert not torch.equal(twin(some_ids()).hidden_states, encoder(some_ids()).hidden_states)

@@ -74,19 +74,29 @@ def test_body_loads_alone_and_the_card_says_what_is_missing(
     assert "no trained pooler" in (folder / "README.md").read_text()
 
 
-def test_card_tells_the_run(
-    build: Callable[..., Encoder], tokenizer: PreTrainedTokenizerFast, tmp_path: Path
-) -> None:
+def test_card_tells_the_run(build: Callable[..., Encoder], tokenizer: PreTrainedTokenizerFast, tmp_path: Path) -> None:
     card = (export(build("bert"), tokenizer, tmp_path / "hf", FACTS) / "README.md").read_text()
     front = card.split("---")[1]
     assert "library_name: transformers" in front
     assert "pipeline_tag: fill-mask" in front
-    for words in ("`taco`", "1,228,800", "12,345", "4.24111", "MIT \\| BSD", '"seed": 1', "[MASK] is here", "License"):
+    for words in (
+        "`taco`",
+        "1,228,800",
+        "12,345",
+        "4.24111",
+        "MIT \\| BSD",
+        '"seed": 1',
+        "[MASK] is here",
+        "License",
+    ):
         assert words in card
 
 
 def test_failure_leaves_the_old_export_and_nothing_else(
-    build: Callable[..., Encoder], tokenizer: PreTrainedTokenizerFast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    build: Callable[..., Encoder],
+    tokenizer: PreTrainedTokenizerFast,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     encoder = build("bert")
     folder = export(encoder, tokenizer, tmp_path / "hf", FACTS)

@@ -91,9 +91,7 @@ def make_run(
     return folder
 
 
-def realistic(
-    root: Path, arms: tuple[str, ...] = ARMS, seeds: int = 3, steps: int = 3000, every: int = 50
-) -> Path:
+def realistic(root: Path, arms: tuple[str, ...] = ARMS, seeds: int = 3, steps: int = 3000, every: int = 50) -> Path:
     """Five arms whose curves look like those of real pre-training, with GLUE scores and an analysis."""
     for label in arms:
         for seed in range(1, seeds + 1):
@@ -107,21 +105,15 @@ def realistic(
                 {
                     "val/mlm": loss,
                     "val/mlm_accuracy": lambda step, loss=loss: 0.62 * math.exp(-0.17 * loss(step)) + 0.02,
-                    "val/tc": lambda step, label=label: (
-                        3.9 - (3.2 if "taco" in label else 0.6) * _part(step, 700)
-                    ),
+                    "val/tc": lambda step, label=label: 3.9 - (3.2 if "taco" in label else 0.6) * _part(step, 700),
                     "val/similarity_intra": lambda step, label=label: (
                         0.9 - (0.3 if "taco" in label else 0.6) * _part(step, 900)
                     ),
                     "val/similarity_inter": lambda step, label=label: (
                         0.8 - (0.7 if "taco" in label else 0.45) * _part(step, 900)
                     ),
-                    "train/loss": lambda step, loss=loss, noise=noise: (
-                        loss(step) + 0.12 * noise.standard_normal()
-                    ),
-                    "throughput/tokens_per_second": lambda step, label=label: (
-                        13500 / (1.25 if "taco" in label else 1)
-                    ),
+                    "train/loss": lambda step, loss=loss, noise=noise: loss(step) + 0.12 * noise.standard_normal(),
+                    "throughput/tokens_per_second": lambda step, label=label: 13500 / (1.25 if "taco" in label else 1),
                 },
                 range(every, steps + 1, every),
                 seconds_per_step=0.31 * (1.25 if "taco" in label else 1.0),
@@ -142,14 +134,7 @@ def _loss_curve(label: str, shift: float, noise: np.random.Generator) -> Callabl
         if step not in jitter:
             jitter[step] = 0.02 * noise.standard_normal()
         t = step * SPEED.get(label, 1.0)
-        return (
-            4.2
-            + FLOOR.get(label, 0.0)
-            + 2.7 / (1 + (t / 900) ** 1.4)
-            + 2 * math.exp(-t / 60)
-            + shift
-            + jitter[step]
-        )
+        return 4.2 + FLOOR.get(label, 0.0) + 2.7 / (1 + (t / 900) ** 1.4) + 2 * math.exp(-t / 60) + shift + jitter[step]
 
     return loss
 
@@ -178,6 +163,11 @@ def _write_analysis(folder: Path, label: str, noise: np.random.Generator) -> Non
 @pytest.fixture(name="make_run")
 def make_run_fixture() -> Callable[..., Path]:
     return make_run
+
+
+@pytest.fixture(name="realistic", scope="session")
+def realistic_fixture() -> Callable[..., Path]:
+    return realistic
 
 
 @pytest.fixture

@@ -184,9 +184,10 @@ def test_signal_saves_at_the_next_step_and_the_run_continues(
     request = StopRequest()
     handlers = {n: signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)}
     try:
-        with monkeypatch.context() as patch, pytest.raises(Interrupted) as stop:
+        with monkeypatch.context() as patch:
             patch.setattr(Save, "on_train_batch_end", signalled)
-            train(stopped, request)
+            with pytest.raises(Interrupted) as stop:
+                train(stopped, request)
     finally:
         for n, handler in handlers.items():
             signal.signal(n, handler)

@@ -88,7 +88,10 @@
     const unit = high < 120 ? 1 : high < 7200 ? 60 : 3600;
     return ticks(0, high / unit, count).map((value) => value * unit);
   }
+  const TIMES = [1, 2, 5, 10, 20, 30, ...[1, 2, 5, 10, 20, 30].map((minutes) => 60 * minutes),
+    ...[1, 2, 5, 10, 20, 50, 100, 200, 500, 1000].map((hours) => 3600 * hours)];
   function logTicks(low, high) {
+    if (state.axis === "seconds" && low >= .5) return TIMES.filter((value) => value >= low && value <= high);
     const found = [];
     for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++)
       for (const factor of [1, 2, 5]) {
@@ -99,7 +102,8 @@
   }
   function xScale(curves, left, right) {
     const all = curves.flatMap((curve) => curve.points.map((point) => point.x));
-    const high = Math.max(...all), positive = Math.min(...all.filter((x) => x > 0));
+    const high = all.reduce((a, b) => Math.max(a, b), -Infinity);
+    const positive = all.reduce((a, b) => b > 0 ? Math.min(a, b) : a, Infinity);
     if (state.log && positive < high) {
       const a = Math.log(positive), b = Math.log(high);
       const at = (x) => left + (right - left) * (Math.log(Math.max(x, positive)) - a) / (b - a);
@@ -120,7 +124,7 @@
   }
   function yScale(curves, x, top, bottom) {
     let [low, high] = extent(curves, -Infinity), cut = false;
-    if (!state.whole) {
+    if (!state.whole && !state.log) {
       const [nearLow, nearHigh] = extent(curves, x.high * .1);
       cut = nearHigh > nearLow && nearHigh - nearLow < .75 * (high - low);
       if (cut) [low, high] = [nearLow, nearHigh];
@@ -164,7 +168,7 @@
     axes();
     const clip = make("clipPath", { id: "frame" }, make("defs", {}, svg));
     make("rect", { x: frame.left, y: frame.top, width: frame.right - frame.left + 3, height: frame.bottom - frame.top }, clip);
-    const plot = make("g", { "clip-path": "url(#frame)" }, svg);
+    const plot = make("g", { "clip-path": "url(#frame)", class: curves.length > 8 ? "crowded" : "" }, svg);
     const order = [...curves].sort((a, b) => (b.arm === data.baseline) - (a.arm === data.baseline));
     for (const curve of order) band(curve, plot);
     for (const curve of order) lines(curve, plot);
@@ -263,7 +267,7 @@
     return `${text}…`;
   }
   function labels(curves, narrow, width) {
-    const most = narrow ? Math.min(104, width * .32) : 170;
+    const most = narrow ? Math.min(104, width * .32) : Math.min(170, width * .22);
     const texts = new Map(curves.map((curve) => [curve.arm, shorten(curve.name, most)]));
     const longest = Math.max(...[...texts.values()].map((text) => measure(text, true)));
     return { texts, room: longest + (narrow ? 18 : 62) };
@@ -357,7 +361,7 @@
     if (view?.y.cut) parts.push("The first tenth runs out of the frame; “full height” shows it.");
     if (view?.curves.some((curve) => curve.points.some((point) => point.n < curve.most)))
       parts.push("Dotted: fewer seeds get that far.");
-    if (view && metric().target !== null && metric().matches.length) parts.push("Rings: where an arm first reaches the baseline’s final value.");
+    if (view && !state.noArms.has(data.baseline) && meets(view.x).length) parts.push("Rings: where an arm first reaches the baseline’s final value.");
     byId("caption").textContent = parts.join(" ");
   }
 
