@@ -17,6 +17,9 @@ setup: .venv/installed ## Make .venv and install the tool with its tested set of
 
 demo: setup ## Train TACO and MLM on the built-in corpus, two minutes each, and say what came out
 	$(BIN)/taco-train +experiment=demo
+	$(BIN)/taco-compare runs=outputs/demo baseline=mlm
+	@echo "curves: outputs/demo/*/seed_1/metrics.csv; checkpoints and Hugging Face models beside them"
+	@echo "next:   .venv/bin/taco-train +experiment=ablations budget=10min"
 
 test: setup ## Run the tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto

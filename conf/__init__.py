@@ -1,0 +1,1 @@
+"""The language of experiments: YAML files alone, one folder per configuration group."""

@@ -158,12 +158,10 @@ def _command(name: str, job: Job, program: str | None = None) -> int:
     return 1 if failed else 0
 
 
-def _under_hydra(
-    name: str, job: Job, outcomes: list[Outcome], program: str | None
-) -> None:
+def _under_hydra(name: str, job: Job, outcomes: list[Outcome], program: str | None) -> None:
     import hydra
 
-    from taco_cli.config.compose import register_schemas, swept_overrides, sweep_arguments
+    from taco_cli.config.compose import register_schemas, sweep_arguments, swept_overrides
     from taco_cli.signals import handled
 
     register_schemas()

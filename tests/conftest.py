@@ -23,12 +23,16 @@ MakeConfig = Callable[..., RunConfig]
 
 @pytest.fixture(scope="session")
 def corpus_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return 160 documents of made-up words with the frequencies of a language (Zipf) and pairs that recur."""
+    """Return the tiny corpus."""
+    return write_corpus(tmp_path_factory.mktemp("corpus") / "made.jsonl")
+
+
+def write_corpus(path: Path) -> Path:
+    """Write 160 documents of made-up words with the frequencies of a language (Zipf) and pairs that recur."""
     draw = random.Random(0)
     syllables = ["ba", "ko", "mi", "ru", "ta", "se", "no", "li", "fu", "da"]
     words = ["".join(draw.choices(syllables, k=draw.randint(1, 4))) for _ in range(300)]
     weights = [1 / rank for rank in range(1, len(words) + 1)]
-    path = tmp_path_factory.mktemp("corpus") / "made.jsonl"
     with path.open("w", encoding="utf-8") as file:
         for _ in range(160):
             text = " ".join(f"{a} {words[(words.index(a) * 7) % 300]}" for a in draw.choices(words, weights, k=40))

@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 from matplotlib import rc_context
@@ -24,6 +25,7 @@ from taco_cli.analysis.tables import Row, replace_file
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#3c3c42")
 INK = "#62626a"
 _PANEL = (3.6, 2.5)  # inches
+_TITLE_LETTERS = 11.5  # that fit into an inch
 _LONGEST_LINE_NAME = 26
 _SHARES = {"accuracy", "share of squared norm"}  # drawn from zero
 LAST = object()  # in a view: the largest value that the column has among the rows
@@ -143,9 +145,12 @@ def small_multiples(title: str, panels: Sequence[Panel]) -> Figure | None:
         return None
     columns = min(3, len(shown))
     rows = math.ceil(len(shown) / columns)
-    figure = Figure(figsize=(_PANEL[0] * columns, _PANEL[1] * rows + 0.6), layout="constrained")
+    width = _PANEL[0] * max(2, columns)
+    lines = [part for line in title.splitlines() for part in wrap(line, round(_TITLE_LETTERS * width))]
+    height = _PANEL[1] * rows + 0.25 * len(lines)
+    figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
-    figure.suptitle(title, x=0.01, ha="left", fontsize=11)
+    figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=11)
     names = list(dict.fromkeys(name for panel in shown for name in panel.lines if name))
     colours = {name: COLOURS[index % len(COLOURS)] for index, name in enumerate(names)}
     grid = figure.subplots(rows, columns, squeeze=False).flatten()
@@ -210,7 +215,8 @@ def _draw(axes: Axes, panel: Panel, colours: Mapping[str, str]) -> None:
     axes.grid(axis="y", color="#e6e6e2", linewidth=0.7)
     axes.set_axisbelow(True)
     if view.unit in _SHARES:
-        axes.set_ylim(bottom=-0.02 * axes.get_ylim()[1])
+        top = axes.get_ylim()[1]
+        axes.set_ylim(-0.02 * top, 1.02 * top)
     if view.x == "distance":
         axes.set_xscale("log", base=2)
         axes.xaxis.set_major_formatter(ScalarFormatter())

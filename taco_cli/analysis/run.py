@@ -59,19 +59,15 @@ def _analyze(subject: Subject, config: AnalyzeConfig) -> Analysis:
         for measure, rows in tables.items():
             started = time.perf_counter()
             rows += [{"step": step, **row} for row in MEASURES[measure].measure(encoder, material)]
+            write_table(subject.results / f"{measure}.csv", MEASURES[measure].COLUMNS, rows)
             logger.info("%s step %d: %s (%.1f s)", subject.name, step, measure, time.perf_counter() - started)
     for measure, rows in tables.items():
-        _write(subject, measure, rows)
+        module = MEASURES[measure]
+        figure = own_figure(module.QUESTION, module.HEADLINE, subject.name, rows, module.VIEWS)
+        if figure is not None:
+            save_figure(figure, subject.results / str(measure))
     logger.info("%s: tables and figures are in %s", subject.name, subject.results)
     return Analysis(subject, tables)
-
-
-def _write(subject: Subject, measure: Measure, rows: list[Row]) -> None:
-    module = MEASURES[measure]
-    write_table(subject.results / f"{measure}.csv", module.COLUMNS, rows)
-    figure = own_figure(module.QUESTION, module.HEADLINE, subject.name, rows, module.VIEWS)
-    if figure is not None:
-        save_figure(figure, subject.results / str(measure))
 
 
 def _compare(analyses: list[Analysis], folder: Path) -> None:

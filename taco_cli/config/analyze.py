@@ -46,7 +46,7 @@ class AnalyzeConfig:
     sequences: int = 256  # most held-out sequences that are read
     batch_size: int = 64  # sequences of a forward pass, and of TC's pool
     probe_sequences: int = 512  # most training sequences that probes learn from
-    probe_sentences: int = 4096  # most sentences of each CoNLL-U file
+    probe_sentences: int = 2048  # most sentences of each CoNLL-U file
     probe_tokens: int = 100  # the token-identity probe knows so many of the most frequent tokens
     conllu_train: str | None = None  # CoNLL-U file that the part-of-speech probe learns from
     conllu_test: str | None = None  # CoNLL-U file that it is tested on

@@ -27,12 +27,8 @@ _UNITS = {
     "h": (BudgetKind.seconds, 3600),
 }
 _SCALES = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "B": 10**9}
-_FORM = re.compile(
-    r"(?P<number>\d[\d_]*(\.\d+)?) ?(?P<scale>[kKMB]?)(?P<unit>steps?|tokens?|s|min|h)", re.ASCII
-)
-_ALLOWED = (
-    'allowed are steps ("300steps"), tokens ("20Mtokens", "1.5Btokens") and time ("90s", "30min", "2h")'
-)
+_FORM = re.compile(r"(?P<number>\d[\d_]*(\.\d+)?) ?(?P<scale>[kKMB]?)(?P<unit>steps?|tokens?|s|min|h)", re.ASCII)
+_ALLOWED = 'allowed are steps ("300steps"), tokens ("20Mtokens", "1.5Btokens") and time ("90s", "30min", "2h")'
 
 
 @dataclass(frozen=True)

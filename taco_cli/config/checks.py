@@ -140,7 +140,10 @@ def _data(config: RunConfig) -> Iterator[str]:
     if corpus.processes is not None and corpus.processes < 1:
         yield f"corpus.processes={corpus.processes}: must be at least 1, or null for all cores"
     if tokenizer.kind is TokenizerKind.pretrained and not tokenizer.path:
-        yield "tokenizer.path is not set: tokenizer=pretrained needs a folder, a tokenizer.json, a vocab.txt or a hub name"
+        yield (
+            "tokenizer.path is not set: tokenizer=pretrained needs a folder, a tokenizer.json, a vocab.txt or a hub "
+            "name"
+        )
     if tokenizer.kind is TokenizerKind.wordpiece and tokenizer.vocab_size < 16:
         yield f"tokenizer.vocab_size={tokenizer.vocab_size}: must be at least 16"
 

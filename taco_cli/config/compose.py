@@ -117,7 +117,11 @@ def _unknown_key(text: str) -> str | None:
     """Find the dotted key that a Hydra or OmegaConf message complains of, if it is an unknown one."""
     if not re.search(r"not in|not found|No match", text):
         return None
-    for pattern in (r"Could not override '([\w.@/+~]+)'", r"full_key: ([\w.]+)", r"Could not append[^']*'([\w.@/+~]+)'"):
+    for pattern in (
+        r"Could not override '([\w.@/+~]+)'",
+        r"full_key: ([\w.]+)",
+        r"Could not append[^']*'([\w.@/+~]+)'",
+    ):
         if found := re.search(pattern, text):
             return found[1].lstrip("+~")
     return None

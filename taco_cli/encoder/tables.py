@@ -33,8 +33,8 @@ def copy_word_embeddings(encoder: Encoder, source: str) -> None:
             model = AutoModelForMaskedLM.from_pretrained(folder, dtype=torch.float32)
     except (OSError, ValueError) as error:
         raise ValueError(
-            f"encoder.word_embeddings_from={source}: no Hugging Face model can be read there ({error}); give the folder "
-            "of an export, <run>/hf/step-*, or of a run that has one"
+            f"encoder.word_embeddings_from={source}: no Hugging Face model can be read there ({error}); give the "
+            "folder of an export, <run>/hf/step-*, or of a run that has one"
         ) from error
     rows, table = model.get_input_embeddings().weight, encoder.word_embeddings
     if rows.shape != table.shape:

@@ -19,6 +19,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.utils import skip_init
 from transformers import PreTrainedTokenizerFast
 
 from taco_cli.config.glue import Pooling
@@ -46,7 +47,8 @@ class Classifier(nn.Module):
         super().__init__()
         self.encoder, self.labels, self.pooling, self.dropout = encoder, list(labels), pooling, dropout
         d = encoder.hidden_size
-        self.dense, self.out = nn.Linear(d, d), nn.Linear(d, max(1, len(labels)))
+        self.dense: nn.Linear = skip_init(nn.Linear, d, d)  # which would draw from the global random state
+        self.out: nn.Linear = skip_init(nn.Linear, d, max(1, len(labels)))
         with torch.no_grad():
             self.dense.weight.copy_(_normal(seed, "dense", d * d).view(d, d))
             self.out.weight.copy_(torch.stack([_normal(seed, f"out/{name}", d) for name in labels or ["score"]]))
@@ -107,7 +109,8 @@ def _normal(seed: int, name: str, count: int) -> Tensor:
     """Draw from a normal distribution as a function of (seed, name) alone."""
     share = uniform(random_bits(stream_key(seed, f"glue/head/{name}"), torch.arange(count))).double()
     standard = torch.special.ndtri(share.clamp(2.0**-25, 1 - 2.0**-25))
-    return (_DEVIATION * standard).float()
+    drawn: Tensor = (_DEVIATION * standard).float()
+    return drawn
 
 
 def _named(name: str, layer: nn.Linear) -> dict[str, Tensor]:

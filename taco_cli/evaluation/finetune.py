@@ -16,7 +16,7 @@ from taco_cli.evaluation.classifier import Classifier
 from taco_cli.evaluation.protocol import Settings
 from taco_cli.evaluation.tokens import IntArray, Tokens, sorted_batches, training_batches
 from taco_cli.randomness import permutation, stream_key
-from taco_cli.training.machine import Machine
+from taco_cli.machine import Machine
 
 _EVALUATION_TOKENS = 8192  # in one batch
 OnStep = Callable[[int, int], None]  # (steps done, steps in all)

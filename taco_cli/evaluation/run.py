@@ -30,7 +30,7 @@ from taco_cli.evaluation.reading import Examples, find, read
 from taco_cli.evaluation.results import Results, Row
 from taco_cli.evaluation.submission import submission_file, write_submission
 from taco_cli.tracking import now
-from taco_cli.training.machine import Machine, choose_machine
+from taco_cli.machine import Machine, choose_machine
 
 logger = logging.getLogger(__name__)
 

@@ -124,8 +124,8 @@ def choose(asked: Any, own: TaskConfig) -> tuple[list[TaskConfig], list[str]]:
     """
     known = table(own)
     names: list[str] = as_list(asked) or [own.name or "small"]
-    wanted = list(dict.fromkeys(part for name in names for part in GROUPS.get(str(name), [str(name)])))
-    wanted = [_ALIASES.get(name, name) for name in wanted]
+    expanded = [part for name in names for part in GROUPS.get(str(name), [str(name)])]
+    wanted = list(dict.fromkeys(_ALIASES.get(name, name) for name in expanded))
     frozen = [name for name in wanted if _is_frozen(name, known)]
     unknown = [name for name in wanted if name not in known and name not in frozen]
     if unknown:

@@ -41,9 +41,7 @@ class Objective:
     are added before the division.
     """
 
-    def __init__(
-        self, objective: ObjectiveConfig, masking: MaskingConfig, special: SpecialTokens, seed: int
-    ) -> None:
+    def __init__(self, objective: ObjectiveConfig, masking: MaskingConfig, special: SpecialTokens, seed: int) -> None:
         self.weights = active_weights(objective)
         self.terms = {name: TERMS[name](objective, seed) for name in self.weights}
         self._anchors = objective.tc.anchors
@@ -67,9 +65,7 @@ class Objective:
         return {name: term.sum(encoder, output, corrupted) for name, term in self.terms.items()}
 
 
-def build_objective(
-    objective: ObjectiveConfig, masking: MaskingConfig, special: SpecialTokens, seed: int
-) -> Objective:
+def build_objective(objective: ObjectiveConfig, masking: MaskingConfig, special: SpecialTokens, seed: int) -> Objective:
     """Build the objective of a run.
 
     Raises:

@@ -25,9 +25,7 @@ class Corruption:
         ValueError: shares that are no shares, or a vocabulary of special tokens alone.
     """
 
-    def __init__(
-        self, masking: MaskingConfig, special: SpecialTokens, seed: int, stream: str = "masking"
-    ) -> None:
+    def __init__(self, masking: MaskingConfig, special: SpecialTokens, seed: int, stream: str = "masking") -> None:
         _check(masking)
         self._masking = masking
         self._mask_id = special.mask_id

@@ -90,9 +90,7 @@ class RealTokens:
         return RealTokens(self.length, self.rows, mask_LR, self._before.device)
 
 
-def draw_positives(
-    anchors: AnchorIndex, real: RealTokens, key: int, window: int, edges: WindowEdges
-) -> Tensor:
+def draw_positives(anchors: AnchorIndex, real: RealTokens, key: int, window: int, edges: WindowEdges) -> Tensor:
     """Return ``(A,)`` flat positions: for each anchor another real token of its own sequence.
 
     ``edges=sequence``: an offset uniform over ±1..window//2; where that is outside the sequence or

@@ -52,9 +52,7 @@ class TokenContrast:
         """
         return self.sum_and_hits(encoder, output, corrupted)[0]
 
-    def sum_and_hits(
-        self, encoder: Encoder, output: EncoderOutput, corrupted: Corrupted
-    ) -> tuple[Tensor, Tensor]:
+    def sum_and_hits(self, encoder: Encoder, output: EncoderOutput, corrupted: Corrupted) -> tuple[Tensor, Tensor]:
         """Return the summed loss and how many anchors score their positive above all negatives."""
         config = self._config
         rank, ranks = pool_ranks(config.pool)
@@ -84,9 +82,7 @@ class TokenContrast:
         constant = self._config.stop_gradient == StopGradient.keys_and_embeddings
         return embeddings.detach() if constant else embeddings
 
-    def draw(
-        self, flat_A: Tensor | None, corrupted: Corrupted, rank: int, ranks: int
-    ) -> tuple[Tensor, Tensor]:
+    def draw(self, flat_A: Tensor | None, corrupted: Corrupted, rank: int, ranks: int) -> tuple[Tensor, Tensor]:
         """Return positives ``(A,)`` and negatives ``(A, K)``, flat in the pool; anchors None: all."""
         config, (rows, length) = self._config, corrupted.input_ids.shape
         device = corrupted.input_ids.device

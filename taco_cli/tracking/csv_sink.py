@@ -40,9 +40,7 @@ class CsvSink:
 
 def _truncate(path: Path, last_step: int) -> int | None:
     """Keep the rows up to `last_step`, without the torn last line of a kill; return the last step dropped."""
-    lines = (
-        path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True) if path.exists() else []
-    )
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True) if path.exists() else []
     rows = [line for line in lines if _is_row(line)]
     kept = [line for line in rows if _step(line) <= last_step]
     path.parent.mkdir(parents=True, exist_ok=True)

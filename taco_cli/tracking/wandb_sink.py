@@ -131,9 +131,7 @@ def _open(arguments: dict[str, Any]) -> wandb.Run:
     try:
         return _init(arguments, "offline")
     except wandb.Error as error:
-        raise ValueError(
-            f"tracking: W&B refuses this run ({error}); correct it or use tracking=csv"
-        ) from error
+        raise ValueError(f"tracking: W&B refuses this run ({error}); correct it or use tracking=csv") from error
 
 
 def _init(arguments: dict[str, Any], mode: Literal["online", "offline", "disabled"]) -> wandb.Run:

@@ -1,5 +1,5 @@
 """Pre-training: one run from its configuration to its last checkpoint."""
 
-from taco_cli.training.run import Result, train
+from taco_cli.training.entry import Result, train
 
 __all__ = ["Result", "train"]

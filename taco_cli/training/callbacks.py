@@ -101,8 +101,8 @@ class Validate(L.Callback):
         if "tc" in module.objective.weights and self.latest.get("val/tc_accuracy", 0.0) > TC_SOLVED:
             self._warn(
                 "tc",
-                f"val/tc_accuracy={self.latest['val/tc_accuracy']:.1%}: the contrast is solved and teaches little more; a "
-                "larger micro_batch_size (the pool of negatives) or more objective.tc.negatives makes it harder",
+                f"val/tc_accuracy={self.latest['val/tc_accuracy']:.1%}: the contrast is solved and teaches little "
+                "more; a larger micro_batch_size (the pool of negatives) or more objective.tc.negatives is harder",
             )
 
     def _log(self, module: Pretraining) -> None:

@@ -89,9 +89,7 @@ def build_optimizer(module: nn.Module, config: OptimizerConfig) -> Optimizers:
             "(nn.ModuleList) for Muon to update; use optimizer=adamw"
         )
     taken = {id(p) for p in hidden}
-    parts: dict[str, torch.optim.Optimizer] = {
-        "adamw": _adamw([p for p in trainable if id(p) not in taken], config)
-    }
+    parts: dict[str, torch.optim.Optimizer] = {"adamw": _adamw([p for p in trainable if id(p) not in taken], config)}
     if hidden:
         parts["muon"] = _muon(hidden, config)
     return Optimizers(parts)

@@ -10,7 +10,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -117,11 +117,9 @@ def _rank(index: int, devices: int, port: int, job: Callable[..., Any], argument
         LOCAL_WORLD_SIZE=str(devices),
         TORCHELASTIC_RUN_ID="taco",
     )
-    with handled() as request:
-        try:
-            job(*arguments, request)
-        except Interrupted:
-            pass  # the manifest says so, and the launching process knows the signal
+    # An interruption is in the manifest, and the launching process knows the signal.
+    with handled() as request, suppress(Interrupted):
+        job(*arguments, request)
 
 
 def _environment() -> ClusterEnvironment | None:

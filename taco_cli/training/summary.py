@@ -10,8 +10,9 @@ import torch
 
 from taco_cli.config.budget import Budget
 from taco_cli.config.schema import RunConfig
+from taco_cli.encoder.flops import ParameterCount
 from taco_cli.tracking import RunFolder
-from taco_cli.training.machine import Machine
+from taco_cli.machine import Machine
 from taco_cli.training.progress import Progress
 
 MANY_EPOCHS = 40  # masks differ in every epoch, yet a corpus read this often is learned by heart
@@ -21,9 +22,8 @@ MANY_EPOCHS = 40  # masks differ in every epoch, yet a corpus read this often is
 class Facts:
     """What the start block tells beside the configuration."""
 
-    parameters: int
-    parameters_without_embeddings: int
-    corpus: str
+    parameters: ParameterCount
+    corpus: str  # name, documents, words
     blocks: int  # training sequences
     unigram_nats: float
     peak_flops: float
@@ -36,12 +36,13 @@ def start_block(config: RunConfig, machine: Machine, facts: Facts, folder: RunFo
     micro = config.micro_batch_size or config.batch_size
     pool = f"{micro} sequences" if config.objective.tc.weight > 0 else "none, TC is off"
     accumulation = f" in {config.batch_size // micro} micro-batches" if micro != config.batch_size else ""
+    count, tokens = facts.parameters, facts.blocks * config.sequence_length
     where = "continues at step" if resumed else "from the beginning"
     rows = {
         "run": f"{folder.path} ({where}{f' {resumed}' if resumed else ''})",
         "objective": _objective(config),
-        "encoder": f"{_millions(facts.parameters)} parameters, {_millions(facts.parameters_without_embeddings)} without embeddings",
-        "corpus": f"{facts.corpus}: {facts.blocks:,} sequences, {_millions(facts.blocks * config.sequence_length)} tokens",
+        "encoder": f"{_millions(count.total)} parameters, {_millions(count.without_embeddings)} without embeddings",
+        "corpus": f"{facts.corpus}, {facts.blocks:,} sequences, {_millions(tokens)} tokens",
         "batch": f"{config.batch_size} x {config.sequence_length} = {tokens_per_step:,} tokens a step{accumulation}",
         "budget": _budget(config, facts.blocks),
         "negatives' pool": pool,
@@ -58,8 +59,9 @@ def end_block(
     """Return the lines printed after the last step."""
     speed = progress.tokens / max(progress.seconds, 1e-9)
     values = "  ".join(f"{name} {metrics[name]:.4g}" for name in metrics if name.startswith("val/"))
+    seconds = f"{progress.seconds:,.0f} s of training"
     rows = {
-        "done": f"{progress.step:,} steps, {_millions(progress.tokens)} tokens in {progress.seconds:,.0f} s of training",
+        "done": f"{progress.step:,} steps, {_millions(progress.tokens)} tokens in {seconds}",
         "speed": f"{speed:,.0f} tokens/s, peak memory {_peak_memory(machine) / 2**30:.2f} GiB",
         "validation": values,
         "curves": str(folder.metrics_csv),

@@ -17,7 +17,7 @@ from taco_cli.objectives import (
     similarity_sums,
     validation_sums,
 )
-from taco_cli.training.machine import Machine
+from taco_cli.machine import Machine
 
 POOL = 64  # sequences that give each other negatives in val/tc, for every run alike
 SEED = 0  # not the run's: replicates are judged by the same masks
@@ -26,9 +26,7 @@ SEED = 0  # not the run's: replicates are judged by the same masks
 class Validation:
     """Measures an encoder on held-out sequences ``(n, L)``."""
 
-    def __init__(
-        self, sequences: Tensor, special: SpecialTokens, tc: TokenContrastConfig, machine: Machine
-    ) -> None:
+    def __init__(self, sequences: Tensor, special: SpecialTokens, tc: TokenContrastConfig, machine: Machine) -> None:
         pools = max(1, round(len(sequences) / POOL))
         self._batches = [
             Batch(ids, example, torch.zeros_like(example))

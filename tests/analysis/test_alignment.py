@@ -53,11 +53,13 @@ def test_contrast_pairs_come_from_the_window(untrained: Encoder, material: Mater
             pairs[0].append(g)
             pairs[1].append(g[positive])
     expected = alignment(torch.cat(pairs[0]), torch.cat(pairs[1]))
-    assert one_value(list(measure(untrained, material)), of="tc", measure="alignment") == pytest.approx(expected, abs=1e-5)
+    assert one_value(list(measure(untrained, material)), of="tc", measure="alignment") == pytest.approx(
+        expected, abs=1e-5
+    )
 
 
 def test_table(rows: list[dict[str, object]], material: Material) -> None:
-    assert {tuple(["step", *row]) for row in rows} == {COLUMNS}
+    assert {("step", *row) for row in rows} == {COLUMNS}
     vectors = {row["decile"]: row["value"] for row in rows if row["of"] == "vocabulary" and row["measure"] == "vectors"}
     occurring = material.frequencies() > 0
     occurring[list(material.special.special_ids)] = False

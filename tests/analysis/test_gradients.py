@@ -41,7 +41,7 @@ def test_shares_add_up(rows: list[dict[str, object]]) -> None:
             sums[key] = sums.get(key, 0.0) + float(str(row["value"]))
     assert len(sums) == 2 * (3 + 2)
     assert all(total == pytest.approx(1.0) for total in sums.values())
-    assert {tuple(["step", *row]) for row in rows} == {COLUMNS}
+    assert {("step", *row) for row in rows} == {COLUMNS}
 
 
 def test_gradient_of_the_table_is_that_of_backward(untrained: Encoder, material: Material) -> None:
@@ -57,7 +57,9 @@ def test_gradient_of_the_table_is_that_of_backward(untrained: Encoder, material:
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-7)
 
 
-def test_norm_is_that_of_the_whole_gradient(untrained: Encoder, material: Material, rows: list[dict[str, object]]) -> None:
+def test_norm_is_that_of_the_whole_gradient(
+    untrained: Encoder, material: Material, rows: list[dict[str, object]]
+) -> None:
     config = material.config
     objective = build_objective(config.objective, config.masking, material.special, SEED)
     squares = []
@@ -76,7 +78,10 @@ def test_rows_that_the_encoder_did_not_see_are_reached_through_the_decoder_alone
     assert one_value(rows, term="mlm", at="words", layer="", group="neither", measure="norm") > 0.0
     assert one_value(rows, term="mlm", at="words_input", layer="", group="visible", measure="norm") > 0.0
     for name in ("share", "norm"):  # the contrast does not use the decoder
-        both = [one_value(rows, term="tc", at=at, layer="", group="visible", measure=name) for at in ("words", "words_input")]
+        both = [
+            one_value(rows, term="tc", at=at, layer="", group="visible", measure=name)
+            for at in ("words", "words_input")
+        ]
         assert both[0] == pytest.approx(both[1])
 
 

@@ -95,7 +95,9 @@ def test_untouched_positions_are_thinned_to_about_as_many_as_are_masked(material
         corrupted = material.corrupt(batch)
         kinds = position_kinds(corrupted, material.special)
         few = material.few(corrupted)
-        counts += torch.tensor([(kinds == MASKED).sum(), ((kinds == UNTOUCHED) & few).sum(), (kinds == UNTOUCHED).sum()])
+        counts += torch.tensor(
+            [(kinds == MASKED).sum(), ((kinds == UNTOUCHED) & few).sum(), (kinds == UNTOUCHED).sum()]
+        )
     assert 0.7 < counts[1] / counts[0] < 1.5
     assert counts[1] < 0.3 * counts[2]
 
@@ -116,7 +118,7 @@ def test_states_are_those_of_their_positions(untrained: Encoder, material: Mater
 
 def test_embeddings_tell_untouched_tokens_and_not_masked_ones(untrained: Encoder, material: Material) -> None:
     rows = [dict(row) for row in measure(untrained, material)]
-    assert {tuple(["step", *row]) for row in rows} == {COLUMNS}
+    assert {("step", *row) for row in rows} == {COLUMNS}
 
     def values(positions: str) -> tuple[float, float]:
         place = {"layer": 0, "probe": "identity", "positions": positions}
@@ -137,7 +139,9 @@ def conllu(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number in range(60):
         words = draw.choice(["ba", "ko", "mikomi", "."], size=9)
         tags = [{"ba": "NOUN", "ko": "VERB", "mikomi": "NOUN", ".": "PUNCT"}[word] for word in words]
-        lines = [f"{i}\t{w}\t{w}\t{t}\t_\t_\t0\troot\t_\t_" for i, (w, t) in enumerate(zip(words, tags, strict=True), 1)]
+        lines = [
+            f"{i}\t{w}\t{w}\t{t}\t_\t_\t0\troot\t_\t_" for i, (w, t) in enumerate(zip(words, tags, strict=True), 1)
+        ]
         sentences.append(f"# sent_id = {number}\n" + "\n".join(lines) + "\n\n")
     path.write_text("".join(sentences))
     return path

@@ -52,7 +52,9 @@ def test_every_measure_of_every_run_and_side_by_side(copied: Path) -> None:
 
 
 def test_same_analysis_same_table(copied: Path) -> None:
-    config = AnalyzeConfig(run=str(copied / "taco"), measures=[Measure.similarity, Measure.shortcut], steps=[12], **SMALL)
+    config = AnalyzeConfig(
+        run=str(copied / "taco"), measures=[Measure.similarity, Measure.shortcut], steps=[12], **SMALL
+    )
     written = []
     for _ in range(2):
         analyze(config)
@@ -149,9 +151,7 @@ def test_rules_of_the_configuration() -> None:
             analyze(AnalyzeConfig(**changes))
 
 
-def test_another_tokenizer_is_refused_and_another_text_is_said(
-    copied: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_another_tokenizer_is_refused_and_another_text_is_said(copied: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = copied / "taco" / "seed_1" / "manifest.json"
     manifest = json.loads(path.read_text())
     config = AnalyzeConfig(run=str(copied / "taco"), measures=[Measure.similarity], steps="last", **SMALL)
@@ -167,7 +167,7 @@ def test_another_tokenizer_is_refused_and_another_text_is_said(
 
 
 def test_frozen_table_has_a_gradient_in_the_analysis(run_folder: Path, tmp_path: Path) -> None:
-    """A run with frozen embeddings is rebuilt at step 0 with its table frozen; where its gradient would go is still asked."""
+    """Step 0 of such a run is rebuilt with its table frozen; where the gradient would go is asked all the same."""
     copy = Path(shutil.copytree(run_folder, tmp_path / "seed_1"))
     manifest = json.loads((copy / "manifest.json").read_text())
     manifest["config"]["encoder"]["word_embeddings"] = "frozen"

@@ -30,21 +30,28 @@ def test_loss_is_that_of_the_objective(
             corrupted = material.corrupt(batch)
             total += float(contrast.sum(untrained, untrained(corrupted.input_ids), corrupted))
             count += int(contrast.count(corrupted))
-    assert one_value(rows, vector="g", negatives=str(negatives), measure="loss") == pytest.approx(total / count, rel=1e-5)
+    assert one_value(rows, vector="g", negatives=str(negatives), measure="loss") == pytest.approx(
+        total / count, rel=1e-5
+    )
 
 
 def test_position_alone_never_beats_chance_against_its_own_position(rows: list[dict[str, object]]) -> None:
     """The negatives have the anchor's own vector then, so that no positive can score higher."""
-    matched = {name: one_value(rows, vector="position", negatives="position_matched", measure=name) for name in ("loss", "chance")}
+    matched = {
+        name: one_value(rows, vector="position", negatives="position_matched", measure=name)
+        for name in ("loss", "chance")
+    }
     assert matched["chance"] == pytest.approx(math.log(5))
     assert matched["loss"] >= matched["chance"]
     assert one_value(rows, vector="position", negatives="uniform", measure="loss") < matched["loss"]
 
 
 def test_difference_of_the_two(rows: list[dict[str, object]]) -> None:
-    uniform, matched = (one_value(rows, vector="g", negatives=n, measure="loss") for n in ("uniform", "position_matched"))
+    uniform, matched = (
+        one_value(rows, vector="g", negatives=n, measure="loss") for n in ("uniform", "position_matched")
+    )
     assert one_value(rows, measure="matched_minus_uniform") == pytest.approx(matched - uniform)
-    assert {tuple(["step", *row]) for row in rows} == {COLUMNS}
+    assert {("step", *row) for row in rows} == {COLUMNS}
 
 
 def test_position_is_read_where_it_is() -> None:

@@ -89,7 +89,7 @@ def test_known_values() -> None:
 
 def test_untrained_encoder_knows_no_context(untrained: Encoder, material: Material) -> None:
     rows = list(measure(untrained, material))
-    assert {tuple(["step", *row]) for row in rows} == {COLUMNS}
+    assert {("step", *row) for row in rows} == {COLUMNS}
     for vector in ("h", "g"):
         intra, inter, distinct, other = (
             one_value(rows, layer=2, vector=vector, distance="", measure=name)

@@ -13,9 +13,9 @@ from taco_cli import cli
 
 TINY = (
     "corpus=text corpus.validation_fraction=0.1 corpus.processes=1 tokenizer.vocab_size=128 encoder=bert_tiny "
-    "encoder.layers=1 encoder.hidden_size=16 encoder.intermediate_size=32 encoder.heads=2 sequence_length=16 batch_size=8 "
-    "micro_batch_size=null validation_sequences=16 validate_every=5 checkpoint_every=4 optimizer=adamw optimizer.lr=0.01 "
-    "trainer=debug"
+    "encoder.layers=1 encoder.hidden_size=16 encoder.intermediate_size=32 encoder.heads=2 sequence_length=16 "
+    "batch_size=8 micro_batch_size=null validation_sequences=16 validate_every=5 checkpoint_every=4 optimizer=adamw "
+    "optimizer.lr=0.01 trainer=debug"
 )
 
 

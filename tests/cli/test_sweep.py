@@ -30,9 +30,7 @@ def test_sweep_makes_a_folder_per_job_and_runs_only_what_is_not_finished(command
     assert command(arguments).err.count("is finished and skipped") == 8
 
 
-def test_failed_job_does_not_stop_the_others(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_job_does_not_stop_the_others(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import taco_cli.training.module as module
 
     original = module.clip_gradients

@@ -14,9 +14,7 @@ from taco_cli.objectives.cross_entropy import cross_entropy_and_hits, sum_cross_
 from tests.objectives.memory import LargestTensor
 
 
-def case(
-    positions: int = 11, words: int = 17, hidden: int = 6, dtype: torch.dtype = torch.float64
-) -> list[Tensor]:
+def case(positions: int = 11, words: int = 17, hidden: int = 6, dtype: torch.dtype = torch.float64) -> list[Tensor]:
     generator = torch.Generator().manual_seed(0)
     states, weight, bias = (
         torch.randn(size, generator=generator, dtype=dtype).requires_grad_()
@@ -39,9 +37,7 @@ def test_agrees_with_torch(positions: int, chunk: int, with_bias: bool) -> None:
     loss, hits = cross_entropy_and_hits(states, weight, bias if with_bias else None, labels, chunk)
     torch.testing.assert_close(loss, expected)
     assert int(hits) == int((logits.argmax(1) == labels).sum())
-    torch.testing.assert_close(
-        torch.autograd.grad(loss / 3, inputs), torch.autograd.grad(expected / 3, inputs)
-    )
+    torch.testing.assert_close(torch.autograd.grad(loss / 3, inputs), torch.autograd.grad(expected / 3, inputs))
 
 
 def test_blocks_within_a_chunk_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,9 +55,7 @@ def test_blocks_within_a_chunk_change_nothing(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("chunk", [4, 100])
 def test_gradients(chunk: int) -> None:
     states, weight, bias, labels = case()
-    assert torch.autograd.gradcheck(
-        lambda *x: 2 * sum_cross_entropy(*x, labels, chunk), (states, weight, bias)
-    )
+    assert torch.autograd.gradcheck(lambda *x: 2 * sum_cross_entropy(*x, labels, chunk), (states, weight, bias))
 
 
 @pytest.mark.parametrize("autocast", [torch.bfloat16, torch.float16])

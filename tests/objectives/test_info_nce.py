@@ -18,9 +18,7 @@ from taco_cli.objectives.info_nce import (
 from tests.objectives.memory import LargestTensor
 
 
-def case(
-    anchors: int = 9, keys: int = 13, negatives: int = 4, hidden: int = 5, seed: int = 0
-) -> list[Tensor]:
+def case(anchors: int = 9, keys: int = 13, negatives: int = 4, hidden: int = 5, seed: int = 0) -> list[Tensor]:
     generator = torch.Generator().manual_seed(seed)
     queries, others = (
         normalize(torch.randn(size, hidden, generator=generator, dtype=torch.float64), dim=1)

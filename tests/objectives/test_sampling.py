@@ -24,9 +24,7 @@ from taco_cli.randomness import stream_key
 
 ROWS, LENGTH = 5, 7
 HOLES = (
-    torch.tensor(
-        [[1] * 7, [1, 1, 1, 0, 0, 0, 0], [1, 0, 1, 1, 0, 1, 0], [1, 1, 1, 1, 1, 0, 0], [0, 1, 1, 1, 1, 1, 1]]
-    )
+    torch.tensor([[1] * 7, [1, 1, 1, 0, 0, 0, 0], [1, 0, 1, 1, 0, 1, 0], [1, 1, 1, 1, 1, 0, 0], [0, 1, 1, 1, 1, 1, 1]])
     > 0
 )
 KEY = stream_key(1, "test")
@@ -61,9 +59,7 @@ def test_positive_in_the_window(mask: Tensor | None, row: int, column: int) -> N
 
 @pytest.mark.parametrize("mask", [None, HOLES], ids=["full", "padded"])
 @pytest.mark.parametrize(("row", "column"), [(0, 3), (1, 0), (2, 2), (3, 4), (4, 6)])
-def test_positive_outside_is_drawn_from_the_whole_sequence(
-    mask: Tensor | None, row: int, column: int
-) -> None:
+def test_positive_outside_is_drawn_from_the_whole_sequence(mask: Tensor | None, row: int, column: int) -> None:
     draws = 20000
     real = RealTokens(ROWS, LENGTH, mask, torch.device("cpu"))
     own = row * LENGTH + column

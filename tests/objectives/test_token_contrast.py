@@ -37,13 +37,9 @@ def contrast(seed: int = 1, **choices: Any) -> Objective:
     return build_objective(config, MaskingConfig(rate=0.4), SPECIAL, seed)
 
 
-def random_case(
-    seed: int, rows: int = 4, length: int = 5, hidden: int = 6, negatives: int = 3
-) -> list[Tensor]:
+def random_case(seed: int, rows: int = 4, length: int = 5, hidden: int = 6, negatives: int = 3) -> list[Tensor]:
     generator = torch.Generator().manual_seed(seed)
-    states, embeddings = (
-        torch.randn(rows, length, hidden, generator=generator, dtype=torch.float64) for _ in range(2)
-    )
+    states, embeddings = (torch.randn(rows, length, hidden, generator=generator, dtype=torch.float64) for _ in range(2))
     size = rows * length
     positive = torch.randint(size, (size,), generator=generator)
     negative = torch.randint(size, (size, negatives), generator=generator)
@@ -54,9 +50,7 @@ def golden_cases() -> list[dict[str, Any]]:
     return json.loads(GOLDEN.read_text())["cases"] if GOLDEN.exists() else []
 
 
-@pytest.mark.skipif(
-    not GOLDEN.exists(), reason=f"{GOLDEN.name} of the released code is not beside the project"
-)
+@pytest.mark.skipif(not GOLDEN.exists(), reason=f"{GOLDEN.name} of the released code is not beside the project")
 def test_agrees_with_the_released_code() -> None:
     cases = golden_cases()
     assert {case["anchors"] for case in cases} == {"all", "masked", "unmasked"}
@@ -98,9 +92,7 @@ def test_agrees_with_loops(seed: int, subset: bool, temperature: float) -> None:
 
 def test_no_anchors_give_zero_and_a_zero_gradient() -> None:
     states, embeddings, positive, negative = random_case(0)
-    loss = token_contrast_loss(
-        states, embeddings, positive[:0], negative[:0], torch.tensor([], dtype=torch.int64)
-    )
+    loss = token_contrast_loss(states, embeddings, positive[:0], negative[:0], torch.tensor([], dtype=torch.int64))
     loss.backward()
     assert loss.item() == 0.0
     assert states.grad is not None
@@ -134,9 +126,7 @@ def test_a_state_equal_to_its_embedding_has_a_finite_gradient() -> None:
 @pytest.mark.parametrize("padded", [False, True])
 @pytest.mark.parametrize("anchors", list(Anchors))
 @pytest.mark.parametrize("matched", list(NegativePositions))
-def test_term_is_the_loss_over_its_own_draws(
-    padded: bool, anchors: Anchors, matched: NegativePositions
-) -> None:
+def test_term_is_the_loss_over_its_own_draws(padded: bool, anchors: Anchors, matched: NegativePositions) -> None:
     objective = contrast(anchors=anchors, negative_positions=matched)
     encoder, term = TinyEncoder().double(), objective.terms["tc"]
     assert isinstance(term, TokenContrast)
@@ -184,9 +174,7 @@ def test_where_the_gradient_ends(choice: StopGradient) -> None:
     attached = choice is StopGradient.none
     loops = loop_token_contrast(states, constant, positive, negative, None, 0.07, constant_keys=not attached)
     for variable in (states, embeddings):
-        fast, slow = (
-            torch.autograd.grad(x, variable, retain_graph=True, allow_unused=True)[0] for x in (loss, loops)
-        )
+        fast, slow = (torch.autograd.grad(x, variable, retain_graph=True, allow_unused=True)[0] for x in (loss, loops))
         torch.testing.assert_close(fast, slow)
     constant_gradient = torch.autograd.grad(loss, embeddings, allow_unused=True)[0]
     assert (constant_gradient is None) == (choice is StopGradient.keys_and_embeddings)

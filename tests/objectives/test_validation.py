@@ -56,8 +56,7 @@ def test_content_leaves_out_special_tokens_and_padding() -> None:
 def test_similarities_agree_with_all_pairs() -> None:
     generator = torch.Generator().manual_seed(0)
     batches = [
-        (torch.randn(3, 5, 4, generator=generator) + 0.5, torch.rand(3, 5, generator=generator) < 0.7)
-        for _ in range(2)
+        (torch.randn(3, 5, 4, generator=generator) + 0.5, torch.rand(3, 5, generator=generator) < 0.7) for _ in range(2)
     ]
     sums: dict[str, Tensor] = {}
     for states, tokens in batches:

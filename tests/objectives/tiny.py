@@ -54,9 +54,7 @@ class TinyEncoder(nn.Module):
         return self.words
 
 
-def make_batch(
-    rows: int = 6, length: int = 12, vocab_size: int = 40, padded: bool = False, seed: int = 0
-) -> Batch:
+def make_batch(rows: int = 6, length: int = 12, vocab_size: int = 40, padded: bool = False, seed: int = 0) -> Batch:
     """[CLS] words [SEP]; with padding, rows of different lengths."""
     generator = torch.Generator().manual_seed(seed)
     input_ids = torch.randint(5, vocab_size, (rows, length), generator=generator)

@@ -120,9 +120,7 @@ def test_a_forked_child_does_not_keep_the_lock(folder):
         "    print(child, flush=True)\n"
         "    os.kill(os.getpid(), 9)\n"
     )
-    holder = subprocess.Popen(
-        [sys.executable, "-c", script, str(folder.path)], stdout=subprocess.PIPE, text=True
-    )
+    holder = subprocess.Popen([sys.executable, "-c", script, str(folder.path)], stdout=subprocess.PIPE, text=True)
     assert holder.stdout is not None
     child = int(holder.stdout.readline())
     holder.wait()

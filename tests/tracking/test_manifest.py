@@ -61,9 +61,7 @@ def test_config_is_stored_in_the_words_of_the_user(config):
 
 
 def test_a_manifest_stays_valid_json_when_training_diverges(config, folder):
-    write_manifest(
-        folder.manifest, {**new_manifest(config), "metrics": {"train/loss": float("nan"), "x": 1.5}}
-    )
+    write_manifest(folder.manifest, {**new_manifest(config), "metrics": {"train/loss": float("nan"), "x": 1.5}})
     text = folder.manifest.read_text()
     assert "NaN" not in text
     assert json.loads(text)["metrics"] == {"train/loss": None, "x": 1.5}

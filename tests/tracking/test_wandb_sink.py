@@ -48,14 +48,9 @@ def _run_job(config, steps, status=Status.finished, manifest=None, resumed=None)
 
 def _inspect(folder: RunFolder, *options: str) -> list[str]:
     """Return what the client's own command says about each offline run, oldest first."""
-    runs = sorted(
-        (folder.path / "wandb").glob("offline-run-*/*.wandb"), key=lambda path: path.stat().st_mtime
-    )
+    runs = sorted((folder.path / "wandb").glob("offline-run-*/*.wandb"), key=lambda path: path.stat().st_mtime)
     command = [sys.executable, "-m", "wandb", "leet", "inspect", "--json", *options]
-    return [
-        subprocess.run([*command, str(run)], check=True, capture_output=True, text=True).stdout
-        for run in runs
-    ]
+    return [subprocess.run([*command, str(run)], check=True, capture_output=True, text=True).stdout for run in runs]
 
 
 def _summaries(folder: RunFolder) -> list[dict]:
@@ -92,10 +87,7 @@ def test_values_come_with_their_axes_and_nothing_else_is_captured(config, folder
     assert [(item["step"], item["tokens"], item["seconds"], item["train/loss"]) for item in history] == [
         (1, 100, 0.5, 9), (2, 200, 1.0, 8), (3, 300, 1.5, 7)
     ]  # fmt: skip
-    axes = {
-        metric.get("name") or metric["glob_name"]: metric["step_metric"]
-        for metric in _records(text, "metric")
-    }
+    axes = {metric.get("name") or metric["glob_name"]: metric["step_metric"] for metric in _records(text, "metric")}
     assert axes == {"tokens": "step", "seconds": "step", "*": "step"}
     assert "not for W&B" not in text
     printed = capfd.readouterr()
@@ -118,9 +110,7 @@ def test_jobs_of_one_process_are_runs_of_their_own_and_a_crash_stays_with_its_jo
 
 
 def test_a_run_left_open_by_someone_else_is_not_used(config, folder, tmp_path):
-    foreign = wandb.init(
-        project="other", dir=str(tmp_path), settings=wandb.Settings(silent=True, console="off")
-    )
+    foreign = wandb.init(project="other", dir=str(tmp_path), settings=wandb.Settings(silent=True, console="off"))
     manifest = _run_job(config, [1])
     foreign.log({"x": 1})
     foreign.finish()
@@ -177,9 +167,7 @@ def test_the_model_is_sent_only_on_request_and_without_copies(config, folder, tm
     sent = [json.dumps(artifact) for artifact in _records(text, "artifact")]
     assert len(sent) == upload
     assert all("step-000010" in artifact for artifact in sent)
-    copies = [
-        path for place in ("wandb_cache", "wandb_data") for path in (tmp_path / place).rglob("*.safetensors")
-    ]
+    copies = [path for place in ("wandb_cache", "wandb_data") for path in (tmp_path / place).rglob("*.safetensors")]
     assert copies == []
 
 

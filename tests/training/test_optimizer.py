@@ -78,9 +78,7 @@ def _names(model: nn.Module, parameters) -> set[str]:
 def test_biases_and_norms_alone_do_not_decay(model):
     groups = build_optimizer(model, ADAMW).parts["adamw"].param_groups
     still = _names(model, [p for group in groups if group["weight_decay"] == 0 for p in group["params"]])
-    decaying = _names(
-        model, [p for group in groups if group["weight_decay"] == 0.01 for p in group["params"]]
-    )
+    decaying = _names(model, [p for group in groups if group["weight_decay"] == 0.01 for p in group["params"]])
     norms_and_biases = {
         name for name, _ in model.named_parameters()
         if name.endswith("bias") or "norm" in name.lower()
@@ -190,9 +188,7 @@ def test_state_of_another_kind_is_refused(model):
 
 def test_muon_updates_are_orthogonal_directions_of_adamws_size():
     layers = nn.ModuleList([nn.Linear(32, 64, bias=False)])
-    optimizer = build_optimizer(
-        layers, OptimizerConfig(name=OptimizerName.muon, muon_lr=1.0, muon_weight_decay=0.0)
-    )
+    optimizer = build_optimizer(layers, OptimizerConfig(name=OptimizerName.muon, muon_lr=1.0, muon_weight_decay=0.0))
     weight = next(layers.parameters())
     weight.grad = torch.randn(weight.shape, generator=torch.Generator().manual_seed(0))
     before = weight.detach().clone()
@@ -213,9 +209,7 @@ def test_clipping_returns_the_norm_and_bounds_it(model):
     torch.testing.assert_close(norm, expected)
     after = torch.cat([p.grad.flatten() for p in model.parameters()])
     assert after.norm().item() == pytest.approx(0.1, rel=1e-3)
-    torch.testing.assert_close(
-        after, torch.cat([g.flatten() for g in gradients]) * (0.1 / expected), rtol=1e-3, atol=0
-    )
+    torch.testing.assert_close(after, torch.cat([g.flatten() for g in gradients]) * (0.1 / expected), rtol=1e-3, atol=0)
 
 
 @pytest.mark.parametrize("max_norm", [0.0, 1e6])

@@ -42,5 +42,5 @@ def test_ranks_without_anchors_do_not_hang(make_config: MakeConfig) -> None:
 
 
 def test_micro_batch_that_devices_cannot_share_is_refused(make_config: MakeConfig) -> None:
-    with pytest.raises(ValueError, match="micro_batch_size=2.*multiple of 4"):
+    with pytest.raises(ValueError, match=r"micro_batch_size=2.*multiple of 4"):
         train(make_config(micro_batch_size=2, trainer__devices="4"))

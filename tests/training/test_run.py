@@ -34,7 +34,7 @@ RESUMES = {
 
 
 def final_weights(folder: RunFolder) -> dict[str, torch.Tensor]:
-    step, path = list_checkpoints(folder.checkpoints)[-1]
+    _, path = list_checkpoints(folder.checkpoints)[-1]
     return load(path)["state_dict"]
 
 

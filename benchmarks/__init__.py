@@ -1,0 +1,1 @@
+"""Speed and memory as ratios within one run: `make bench`, or `make bench QUICK=1`."""
