@@ -41,8 +41,8 @@ def bare(case: dict[str, Any], folder: Path) -> dict[str, Any]:
     from benchmarks.material import run_config
     from taco_cli.data import prepare, step_loader
     from taco_cli.encoder import build_encoder
-    from taco_cli.objectives import build_objective
     from taco_cli.machine import choose_machine
+    from taco_cli.objectives import build_objective
     from taco_cli.training.module import Pretraining
     from taco_cli.training.run import _special_tokens
 

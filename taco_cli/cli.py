@@ -89,9 +89,11 @@ def _glue(composed: DictConfig, request: StopRequest) -> Outcome:
 
     config = plain(composed, "glue")
     check_glue(config)
-    from taco_cli.evaluation import evaluate, summarise
+    from taco_cli.evaluation import evaluate, summarise, track
 
-    summary = summarise(evaluate(config), config)
+    found = evaluate(config)
+    track(found, config)
+    summary = summarise(found, config)
     _print(summary.table(), *summary.sentences)
     return Outcome("glue", "finished", config.output or str(config.run or config.model), summary.metrics())
 

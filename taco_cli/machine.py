@@ -22,7 +22,7 @@ _DTYPES = {Precision.float32: torch.float32, Precision.bf16: torch.bfloat16, Pre
 class Machine:
     """The choices, with the reason for the precision in words."""
 
-    device_type: str  # cpu, cuda, mps
+    device_type: str  # cpu, cuda
     devices: int
     precision: Precision
     reason: str
@@ -56,13 +56,13 @@ def choose_machine(config: TrainerConfig) -> Machine:
 
 
 def _device_type(accelerator: Accelerator) -> str:
-    gpu = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else None
-    if accelerator is Accelerator.gpu and gpu is None:
+    # Apple's GPUs have no float64, in which sums are added up: there, the processor does the work.
+    if accelerator is Accelerator.gpu and not torch.cuda.is_available():
         raise ValueError(
-            "trainer.accelerator=gpu: torch finds no GPU here; use trainer=auto or trainer=cpu, or check "
+            "trainer.accelerator=gpu: torch finds no CUDA device here; use trainer=auto or trainer=cpu, or check "
             '`python -c "import torch; print(torch.cuda.is_available())"`'
         )
-    return "cpu" if accelerator is Accelerator.cpu or gpu is None else gpu
+    return "cuda" if accelerator is not Accelerator.cpu and torch.cuda.is_available() else "cpu"
 
 
 def _devices(device_type: str, wanted: str) -> int:
@@ -79,8 +79,6 @@ def _precision(device_type: str, wanted: Precision) -> tuple[Precision, str]:
         raise ValueError("trainer.precision=fp16: only on a GPU; use bf16 or float32 on a processor")
     if wanted is not Precision.auto:
         return wanted, "as asked"
-    if device_type == "mps":
-        return Precision.float32, "the safe choice on this device"
     native = torch.cuda.is_bf16_supported(including_emulation=False) if device_type == "cuda" else _cpu_has_bf16()
     who = "the GPU" if device_type == "cuda" else "the processor"
     if native:

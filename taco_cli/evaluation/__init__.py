@@ -1,6 +1,6 @@
 """Evaluation of checkpoints: fine-tuning on GLUE and on tasks of one's own, and measures of frozen states."""
 
 from taco_cli.evaluation.run import Evaluated, evaluate
-from taco_cli.evaluation.summary import Summary, summarise
+from taco_cli.evaluation.summary import Summary, summarise, track
 
-__all__ = ["Evaluated", "Summary", "evaluate", "summarise"]
+__all__ = ["Evaluated", "Summary", "evaluate", "summarise", "track"]

@@ -15,8 +15,8 @@ from taco_cli.encoder import Encoder
 from taco_cli.evaluation.classifier import Classifier
 from taco_cli.evaluation.protocol import Settings
 from taco_cli.evaluation.tokens import IntArray, Tokens, sorted_batches, training_batches
-from taco_cli.randomness import permutation, stream_key
 from taco_cli.machine import Machine
+from taco_cli.randomness import permutation, stream_key
 
 _EVALUATION_TOKENS = 8192  # in one batch
 OnStep = Callable[[int, int], None]  # (steps done, steps in all)

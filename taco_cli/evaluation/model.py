@@ -17,8 +17,8 @@ from taco_cli.encoder import Encoder, build_encoder
 from taco_cli.encoder.encoder import positions_of
 from taco_cli.evaluation.checkpoints import Checkpoint
 from taco_cli.evaluation.tokens import Tokens, tokenize
-from taco_cli.objectives import SpecialTokens
 from taco_cli.machine import Machine
+from taco_cli.objectives import SpecialTokens
 
 
 @dataclass

@@ -29,8 +29,8 @@ from taco_cli.evaluation.protocol import Settings, key_of, resolve
 from taco_cli.evaluation.reading import Examples, find, read
 from taco_cli.evaluation.results import Results, Row
 from taco_cli.evaluation.submission import submission_file, write_submission
-from taco_cli.tracking import now
 from taco_cli.machine import Machine, choose_machine
+from taco_cli.tracking import now
 
 logger = logging.getLogger(__name__)
 

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import math
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from taco_cli.config.glue import GlueConfig
+from taco_cli.config.schema import TrackingKind
 from taco_cli.evaluation.run import Evaluated
-from taco_cli.evaluation.tasks import headline, table
+from taco_cli.evaluation.tasks import DETAIL, headline, table
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-_MOST_LAYERS_SHOWN = "_layer_"  # metrics of single layers and paradigms stay in the file
+logger = logging.getLogger(__name__)
+
 _STANDARD_ERRORS = 2.0  # a difference within so many is noise
 
 
@@ -49,6 +53,13 @@ class Summary:
     cells: list[Cell]
     averages: dict[tuple[str, int], float] = field(default_factory=dict)  # (run, step)
     sentences: list[str] = field(default_factory=list)
+
+    def curves(self) -> dict[str, dict[int, dict[str, float]]]:
+        """Return the means as run -> step -> ``glue/<task>/<metric>``."""
+        curves: dict[str, dict[int, dict[str, float]]] = {}
+        for cell in self.cells:
+            curves.setdefault(cell.run, {}).setdefault(cell.step, {})[f"glue/{cell.task}/{cell.metric}"] = cell.mean
+        return curves
 
     def metrics(self) -> dict[str, float]:
         """Return the means, as ``<run>/<step>/<task>/<metric>``."""
@@ -96,6 +107,30 @@ def summarise(found: Sequence[Evaluated], config: GlueConfig) -> Summary:
     return summary
 
 
+def track(found: Sequence[Evaluated], config: GlueConfig) -> None:
+    """Send each run's means to W&B where `tracking=wandb`; what fails there is a warning, for `glue.csv` has all."""
+    if config.tracking.kind is TrackingKind.csv:
+        return
+    if config.tracking.kind is not TrackingKind.wandb:
+        logger.warning(
+            "tracking=%s: taco-glue writes glue.csv and knows W&B (tracking=wandb) alone", config.tracking.kind
+        )
+        return
+    from taco_cli.tracking.wandb_evaluation import log_evaluation
+
+    by_folder: dict[Path, list[Evaluated]] = {}
+    for one in found:
+        by_folder.setdefault(one.checkpoint.results, []).append(one)
+    for folder, mine in by_folder.items():
+        first = mine[0].checkpoint
+        name = first.label if first.seed is None else f"{first.label} seed {first.seed}"
+        (scores,) = Summary(list(_cells(mine))).curves().values()
+        try:
+            log_evaluation(config.tracking, first.name, name, folder, scores)
+        except Exception as error:
+            logger.warning("W&B did not take the scores of %s (%s); glue.csv has them", folder, error)
+
+
 def _cells(found: Sequence[Evaluated]) -> Iterator[Cell]:
     several = len({one.checkpoint.seed for one in found}) > 1
     for one in found:
@@ -103,7 +138,7 @@ def _cells(found: Sequence[Evaluated]) -> Iterator[Cell]:
         run = f"{c.label} seed {c.seed}" if several and c.seed is not None else c.label
         values: dict[tuple[str, str], list[float]] = {}
         for row in one.rows:
-            if "_of_" not in row["metric"]:
+            if DETAIL not in row["metric"]:
                 values.setdefault((row["task"], row["metric"]), []).append(float(row["value"]))
         for (task, metric), points in values.items():
             yield Cell(c.label, run, c.step, task, metric, tuple(points))

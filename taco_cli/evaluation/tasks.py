@@ -106,6 +106,7 @@ GROUPS: dict[str, list[str]] = {
     "small": ["cola", "sst2", "mrpc", "stsb", "rte"],
     "zero_shot": ["blimp", "sts_zero_shot", "sst2_probe", "pos_probe", "docstring_topic"],
 }
+DETAIL = "_of_"  # in metrics of single layers and paradigms, which stay in the file
 _ALIASES = {"ud-ewt": "pos_probe"}
 
 

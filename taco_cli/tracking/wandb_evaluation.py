@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from taco_cli.config.schema import TrackingConfig
-from taco_cli.tracking.wandb_sink import open_run
+from taco_cli.tracking.wandb_sink import _open
 
 
 def log_evaluation(
@@ -28,7 +28,7 @@ def log_evaluation(
     directory = Path(tracking.wandb_dir).expanduser() if tracking.wandb_dir else folder
     directory.mkdir(parents=True, exist_ok=True)
     key = hashlib.blake2b(f"{group}/{name}/{folder}".encode(), digest_size=4).hexdigest()
-    run = open_run(
+    run = _open(
         {
             "project": tracking.project,
             "entity": tracking.entity,

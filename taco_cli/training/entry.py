@@ -11,6 +11,7 @@ from pathlib import Path
 
 from taco_cli.config.schema import Resume, RunConfig
 from taco_cli.data import prepare
+from taco_cli.machine import Machine, choose_machine
 from taco_cli.signals import Interrupted, StopRequest
 from taco_cli.tracking import (
     Manifest,
@@ -23,7 +24,6 @@ from taco_cli.tracking import (
     write_manifest,
 )
 from taco_cli.training.checkpoint import list_checkpoints
-from taco_cli.machine import Machine, choose_machine
 from taco_cli.training.ranks import Ranks, joined, launch, to_be_launched
 from taco_cli.training.run import Run, pretrain
 

@@ -21,9 +21,9 @@ from torch import Tensor
 from taco_cli.config.budget import Budget
 from taco_cli.config.schema import Precision, RunConfig
 from taco_cli.encoder import Encoder
+from taco_cli.machine import Machine
 from taco_cli.objectives import Batch, Corrupted, Objective
 from taco_cli.randomness import stream_key
-from taco_cli.machine import Machine
 from taco_cli.training.optimizer import Optimizers, build_optimizer, clip_gradients
 from taco_cli.training.progress import Clock, Means, Progress
 from taco_cli.training.schedule import lr_factor

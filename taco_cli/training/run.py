@@ -14,12 +14,12 @@ from lightning.pytorch.strategies import DDPStrategy
 from taco_cli.config.schema import RunConfig
 from taco_cli.data import PreparedCorpus, prepare, step_loader, unigram_entropy, validation_blocks
 from taco_cli.encoder import build_encoder, export, model_flops, parameter_count
+from taco_cli.machine import Machine, peak_flops, worth_compiling
 from taco_cli.objectives import SpecialTokens, build_objective
 from taco_cli.signals import Interrupted, StopRequest
 from taco_cli.tracking import Manifest, RunFolder, Sinks, Status, build_sinks, write_manifest
 from taco_cli.training.callbacks import Record, Save, Validate
 from taco_cli.training.checkpoint import list_checkpoints, load_latest
-from taco_cli.machine import Machine, peak_flops, worth_compiling
 from taco_cli.training.module import Pretraining
 from taco_cli.training.progress_bar import ProgressBar
 from taco_cli.training.ranks import Ranks

@@ -11,8 +11,8 @@ import torch
 from taco_cli.config.budget import Budget
 from taco_cli.config.schema import RunConfig
 from taco_cli.encoder.flops import ParameterCount
-from taco_cli.tracking import RunFolder
 from taco_cli.machine import Machine
+from taco_cli.tracking import RunFolder
 from taco_cli.training.progress import Progress
 
 MANY_EPOCHS = 40  # masks differ in every epoch, yet a corpus read this often is learned by heart

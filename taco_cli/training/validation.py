@@ -9,6 +9,7 @@ from torch import Tensor
 
 from taco_cli.config.schema import TokenContrastConfig
 from taco_cli.encoder import Encoder
+from taco_cli.machine import Machine
 from taco_cli.objectives import (
     Batch,
     SpecialTokens,
@@ -17,7 +18,6 @@ from taco_cli.objectives import (
     similarity_sums,
     validation_sums,
 )
-from taco_cli.machine import Machine
 
 POOL = 64  # sequences that give each other negatives in val/tc, for every run alike
 SEED = 0  # not the run's: replicates are judged by the same masks

@@ -46,7 +46,7 @@ def test_table_goes_to_the_standard_output(
         ("run=x protocol.epochs=0", "protocol.epochs=0: must be at least 1"),
         ("run=x seeds=[1,1]", "different numbers"),
         ("run=x task=example", "+task"),
-        ("run=x sedes=[1]", "did you mean seeds?"),
+        ("run=x sedes=[1]", "did you mean seeds"),
         ("run=x +task=example task.labels=[one]", "two or more different names"),
     ],
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from taco_cli.config.glue import Score, TaskConfig
+from taco_cli.evaluation import reading
 from taco_cli.evaluation.reading import find, read
 from taco_cli.evaluation.tasks import TASKS
 
@@ -97,6 +98,24 @@ def test_wrong_header_and_broken_lines(tmp_path: Path, caplog: pytest.LogCapture
     path.write_text("text\tlabel\na good\nb bad\nc bad\n")
     with pytest.raises(ValueError, match="too few columns"):
         read(OWN, "train", str(tmp_path))
+
+
+def test_hub_labels_go_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [
+        {"premise": "a", "hypothesis": "b", "label": 0},
+        {"premise": "a", "hypothesis": "c", "label": -1},
+    ]
+    asked = []
+
+    def load(task: TaskConfig, split: str) -> tuple[list[dict[str, object]], list[str]]:
+        asked.append((task.hub, split))
+        return rows, ["contradiction", "entailment", "neutral"]  # an order of their own
+
+    monkeypatch.setattr(reading, "_load_hub", load)
+    examples = read(TASKS["mnli"], "dev_matched", None)
+    assert asked == [("mnli", "validation_matched")]
+    assert examples.texts == [("a", "b"), ("a", "c")]
+    assert examples.labels == ["contradiction", None]
 
 
 @pytest.mark.skipif(not (SHARED / "glue.tar.xz").is_file(), reason="needs ../shared/data/glue.tar.xz")

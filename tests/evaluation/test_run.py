@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from taco_cli.config.glue import TaskConfig
-from taco_cli.evaluation import evaluate, summarise
+from taco_cli.config.schema import TrackingKind
+from taco_cli.evaluation import evaluate, summarise, track
 from taco_cli.evaluation import run as module
 from taco_cli.evaluation.tasks import TASKS
 
@@ -155,6 +156,27 @@ def test_missing_files_stop_it_before_anything_is_computed(ask: Ask, run: Path, 
     with pytest.raises(ValueError, match=r"(?s)task rte: no file for 'train'.*The others are complete: tasks=\[cola\]"):
         evaluate(ask(run=str(run), tasks=["cola", "rte"], data_dir=str(tmp_path)))
     assert not (run / "glue.csv").exists()
+
+
+def test_scores_go_to_wandb_over_steps(
+    ask: Ask, make_run: MakeRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from taco_cli.tracking import wandb_evaluation
+
+    calls: list[Any] = []
+    monkeypatch.setattr(wandb_evaluation, "log_evaluation", lambda *arguments: calls.append(arguments))
+    run = make_run(tmp_path / "outputs", steps=(10, 20))
+    config = ask(run=str(run), tasks=["rte"], steps="all", seeds=[1, 2])
+    found = evaluate(config)
+    track(found, config)
+    assert not calls
+    config.tracking.kind = TrackingKind.wandb
+    track(found, config)
+    ((_, group, name, folder, scores),) = calls
+    assert (group, name, folder) == ("made", "taco seed 1", run)
+    assert list(scores) == [10, 20]
+    values = [float(row["value"]) for row in found[1].rows]
+    assert scores[20] == {"glue/rte/accuracy": pytest.approx(sum(values) / 2)}
 
 
 def test_differences_inside_the_noise_are_called_so(ask: Ask, make_run: MakeRun, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from taco_cli.evaluation.tasks import GROUPS, TASKS, choose, headline
 
 def test_nine_tasks_are_described_without_fault() -> None:
     assert len(TASKS) == 9
-    assert {name: check_task(task) for name, task in TASKS.items()} == dict.fromkeys(TASKS, [])
+    assert [problem for task in TASKS.values() for problem in check_task(task)] == []
 
 
 def test_average_has_nine_numbers_with_mnli_counted_twice() -> None:

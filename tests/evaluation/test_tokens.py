@@ -14,7 +14,7 @@ def test_special_tokens_of_sentences_and_pairs(tokenizer: PreTrainedTokenizerFas
     tokens = tokenize([("the cat",), ("the cat", "a dog ran")], tokenizer, 32)
     ids, mask = tokens.batch([1, 0])
     assert tokenizer.convert_ids_to_tokens(ids[0].tolist()) == ["[CLS]", "the", "cat", "[SEP]", "a", "dog", "ran", "[SEP]"]
-    assert tokenizer.convert_ids_to_tokens(ids[1].tolist()) == ["[CLS]", "the", "cat", "[SEP]", "[PAD]", "[PAD]", "[PAD]", "[PAD]"]
+    assert tokenizer.convert_ids_to_tokens(ids[1].tolist()) == ["[CLS]", "the", "cat", "[SEP]"] + ["[PAD]"] * 4
     assert mask is not None
     assert torch.equal(mask, ids != tokenizer.pad_token_id)
 

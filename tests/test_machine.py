@@ -1,0 +1,58 @@
+"""What `trainer=auto` chooses, and what it refuses."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+
+from taco_cli import machine
+from taco_cli.config.schema import Accelerator, Precision, TrainerConfig
+from taco_cli.machine import choose_machine, peak_flops, worth_compiling
+from tests.conftest import MakeConfig
+
+
+@pytest.mark.parametrize(("native", "precision"), [(True, Precision.bf16), (False, Precision.float32)])
+def test_bf16_where_the_processor_has_it(native: bool, precision: Precision, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "_cpu_has_bf16", lambda: native)
+    chosen = choose_machine(TrainerConfig(accelerator=Accelerator.cpu))
+    assert chosen.precision is precision
+    assert "natively" in chosen.reason
+
+
+def test_what_is_asked_for_is_taken() -> None:
+    chosen = choose_machine(TrainerConfig(accelerator=Accelerator.cpu, precision=Precision.bf16, devices="2"))
+    assert (chosen.dtype, chosen.devices, chosen.reason) == (torch.bfloat16, 2, "as asked")
+
+
+def test_fp16_on_a_processor_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"trainer\.precision=fp16"):
+        choose_machine(TrainerConfig(accelerator=Accelerator.cpu, precision=Precision.fp16))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_gpu_that_is_not_there_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"trainer\.accelerator=gpu"):
+        choose_machine(TrainerConfig(accelerator=Accelerator.gpu))
+
+
+def test_ceiling_is_a_speed() -> None:
+    chosen = choose_machine(TrainerConfig(accelerator=Accelerator.cpu, precision=Precision.float32))
+    assert 1e8 < peak_flops(chosen, size=128) < 1e16
+
+
+@pytest.mark.parametrize(
+    ("budget", "compile", "expected"),
+    [("20min", "auto", True), ("1min", "auto", False), ("1min", "true", True), ("20min", "false", False)],
+)
+def test_compiles_where_it_is_earned_back(make_config: MakeConfig, budget: str, compile: str, expected: bool) -> None:
+    config = make_config(budget=budget, trainer__compile=compile)
+    assert worth_compiling(config, flops_per_token=1e6, peak=1e12)[0] is expected
+
+
+def test_length_of_a_run_in_steps_is_estimated(make_config: MakeConfig) -> None:
+    config = dataclasses.replace(make_config(trainer__compile="auto"), budget="1000steps")
+    tokens = 1000 * config.batch_size * config.sequence_length
+    assert worth_compiling(config, flops_per_token=1e6, peak=tokens * 1e6 / 0.4 / 1000)[0]
+    assert not worth_compiling(config, flops_per_token=1e6, peak=tokens * 1e6 / 0.4 / 10)[0]

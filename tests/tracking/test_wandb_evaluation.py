@@ -1,0 +1,39 @@
+"""Against the real client, offline, read back with its own inspection command."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import wandb
+
+from taco_cli.config.schema import TrackingConfig, TrackingKind
+from taco_cli.tracking.wandb_evaluation import log_evaluation
+
+
+@pytest.fixture(autouse=True)
+def _offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    for name in ("CONFIG", "CACHE", "DATA"):
+        monkeypatch.setenv(f"WANDB_{name}_DIR", str(tmp_path / name))
+    yield
+    wandb.teardown()
+
+
+def test_scores_over_pre_training_steps(tmp_path: Path) -> None:
+    tracking = TrackingConfig(kind=TrackingKind.wandb, tags=["x"])
+    scores = {200: {"glue/cola/matthews": 20.0}, 100: {"glue/cola/matthews": 10.0}}
+    log_evaluation(tracking, "ablations", "taco seed 1", tmp_path / "run", scores)
+    (file,) = (tmp_path / "run" / "wandb").glob("offline-run-*/run-*.wandb")
+    command = [sys.executable, "-m", "wandb", "leet", "inspect", "--summary", "--json", str(file)]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    summary = json.loads(printed.splitlines()[-1])
+    text = json.dumps(summary)
+    assert "taco seed 1 glue" in text
+    assert "ablations" in text
+    assert '"glue/cola/matthews": 20' in text
+    assert '"step": 200' in text
