@@ -13,8 +13,9 @@ from taco_cli.evaluation.tokens import sorted_batches, tokenize, training_batche
 def test_special_tokens_of_sentences_and_pairs(tokenizer: PreTrainedTokenizerFast) -> None:
     tokens = tokenize([("the cat",), ("the cat", "a dog ran")], tokenizer, 32)
     ids, mask = tokens.batch([1, 0])
-    assert tokenizer.convert_ids_to_tokens(ids[0].tolist()) == ["[CLS]", "the", "cat", "[SEP]", "a", "dog", "ran", "[SEP]"]
-    assert tokenizer.convert_ids_to_tokens(ids[1].tolist()) == ["[CLS]", "the", "cat", "[SEP]"] + ["[PAD]"] * 4
+    pair, sentence = (" ".join(tokenizer.convert_ids_to_tokens(row)) for row in ids.tolist())
+    assert pair == "[CLS] the cat [SEP] a dog ran [SEP]"
+    assert sentence == "[CLS] the cat [SEP]" + 4 * " [PAD]"
     assert mask is not None
     assert torch.equal(mask, ids != tokenizer.pad_token_id)
 

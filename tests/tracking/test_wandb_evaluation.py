@@ -31,9 +31,7 @@ def test_scores_over_pre_training_steps(tmp_path: Path) -> None:
     (file,) = (tmp_path / "run" / "wandb").glob("offline-run-*/run-*.wandb")
     command = [sys.executable, "-m", "wandb", "leet", "inspect", "--summary", "--json", str(file)]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    summary = json.loads(printed.splitlines()[-1])
-    text = json.dumps(summary)
-    assert "taco seed 1 glue" in text
-    assert "ablations" in text
-    assert '"glue/cola/matthews": 20' in text
-    assert '"step": 200' in text
+    summary = json.loads(printed)
+    assert (summary["name"], summary["tags"]) == ("taco seed 1 glue", ["x"])
+    assert summary["summary"]["glue/cola/matthews"] == 20.0
+    assert summary["summary"]["step"] == 200
