@@ -163,10 +163,10 @@ def _command(name: str, job: Job, program: str | None = None) -> int:
 def _under_hydra(name: str, job: Job, outcomes: list[Outcome], program: str | None) -> None:
     import hydra
 
-    from taco_cli.config.compose import register_schemas, sweep_arguments, swept_overrides
+    from taco_cli.config.compose import register_schema, sweep_arguments, swept_overrides
     from taco_cli.signals import handled
 
-    register_schemas()
+    register_schema(name)
     sys.argv[1:] = sweep_arguments([*sys.argv[1:], *([f"hydra.job.name={program}"] if program else [])])
     launcher = os.getpid()
 
