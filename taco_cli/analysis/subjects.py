@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,7 @@ from typing import Any
 from taco_cli.config.analyze import AnalyzeConfig, as_list
 from taco_cli.config.compose import restored
 from taco_cli.config.schema import Architecture, EncoderConfig, RunConfig
-from taco_cli.tracking import Manifest, RunFolder, read_manifest, slug
-
-_INNER_FOLDERS = {"checkpoints", "hf", "wandb", "analysis", "comparison"}
+from taco_cli.tracking import Manifest, RunFolder, exports_of, named_run_folders, read_manifest, slug
 
 
 @dataclass(frozen=True)
@@ -46,8 +43,8 @@ def find_subjects(config: AnalyzeConfig) -> list[Subject]:
     """
     if config.model:
         return [_of_model(str(model), config) for model in as_list(config.model)]
-    folders = [folder for path in as_list(config.run) for folder in _runs(Path(str(path)).expanduser())]
-    return [_of_run(folder, config.steps) for folder in dict.fromkeys(folders)]
+    folders = named_run_folders(map(str, as_list(config.run)))
+    return [_of_run(folder, config.steps) for folder in folders]
 
 
 def common_folder(config: AnalyzeConfig, subjects: list[Subject]) -> Path:
@@ -59,36 +56,11 @@ def common_folder(config: AnalyzeConfig, subjects: list[Subject]) -> Path:
     return root / "analysis"
 
 
-def _runs(path: Path) -> list[Path]:
-    if not path.is_dir():
-        raise ValueError(f"run={path}: no such folder; a run is in outputs/<name>/<label>/seed_<seed>")
-    found = list(_below(path))
-    if not found:
-        raise ValueError(
-            f"run={path}: neither a run nor a folder with runs below it (no manifest.json); "
-            "for a Hugging Face folder say model= instead of run="
-        )
-    return found
-
-
-def _below(path: Path) -> Iterator[Path]:
-    for folder, names, files in os.walk(path):
-        if "manifest.json" in files:
-            yield Path(folder)
-            names.clear()
-        names[:] = sorted(name for name in names if name not in _INNER_FOLDERS and not name.startswith("."))
-
-
 def _of_run(folder: Path, steps: Any) -> Subject:
     run = RunFolder(folder)
     manifest = read_manifest(run.manifest)
     assert manifest is not None
-    exports = {int(p.name[5:]): p for p in run.exports.glob("step-*") if re.fullmatch(r"step-\d+", p.name)}
-    if not exports:
-        raise ValueError(
-            f"run={folder}: no exported checkpoints (hf/step-*); the run is {manifest['status']} at step "
-            f"{manifest.get('step', 0)}: continue it with the command it was started with"
-        )
+    exports = exports_of(run, manifest)
     config = restored(manifest["config"])
     encoders = {0: config.encoder} | {step: _loaded(str(path)) for step, path in exports.items()}
     return Subject(

@@ -15,6 +15,7 @@ from taco_cli.config.schema import (
     TokenizerConfig,
     TokenizerKind,
 )
+from taco_cli.config.subject import steps_problems, subject_problems
 
 
 class Measure(StrEnum):
@@ -70,18 +71,10 @@ def check_analyze(config: AnalyzeConfig) -> None:
 
 
 def _subject(config: AnalyzeConfig) -> Iterator[str]:
-    if bool(config.run) == bool(config.model):
-        yield (
-            "give one of run=outputs/<name>/<label>/seed_<seed> (or a folder above it) and "
-            "model=<Hugging Face folder or hub name>"
-        )
-    if config.output is not None and not config.model:
-        yield f"output={config.output}: results of a run go into its folder; output is for model=..."
+    yield from subject_problems(config.run, config.model, config.output)
     if not config.measures:
         yield f"measures is empty; choose from [{','.join(Measure)}]"
-    steps = config.steps
-    if steps not in ("last", "all") and not (steps and all(isinstance(s, int) for s in as_list(steps))):
-        yield f"steps={steps}: allowed are last, all, or a list as steps=[1000,2000]"
+    yield from steps_problems(config.steps, as_list(config.steps))
     if (config.conllu_train is None) != (config.conllu_test is None):
         yield "conllu_train and conllu_test: give both files or none"
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from taco_cli.config.checks import ConfigError
 from taco_cli.config.schema import TrackingConfig, TrainerConfig
+from taco_cli.config.subject import steps_problems, subject_problems
 
 
 class Pooling(StrEnum):
@@ -109,13 +110,7 @@ def check_glue(config: GlueConfig) -> None:
 
 
 def _subject(config: GlueConfig) -> Iterator[str]:
-    if bool(config.run) == bool(config.model):
-        yield (
-            "give one of run=outputs/<name>/<label>/seed_<seed> (or a folder above it) and "
-            "model=<Hugging Face folder or hub name>"
-        )
-    if config.output is not None and not config.model:
-        yield f"output={config.output}: results of a run go into its folder; output is for model=..."
+    yield from subject_problems(config.run, config.model, config.output)
 
 
 def _numbers(config: GlueConfig) -> Iterator[str]:
@@ -123,9 +118,7 @@ def _numbers(config: GlueConfig) -> Iterator[str]:
         yield f"seeds={config.seeds}: must be one or more different numbers, e.g. seeds=[1,2,3]"
     if config.probe_examples < 50:
         yield f"probe_examples={config.probe_examples}: must be at least 50"
-    steps = config.steps
-    if steps not in ("last", "all") and not (steps and all(isinstance(s, int) for s in as_list(steps))):
-        yield f"steps={steps}: allowed are last, all, or a list as steps=[1000,2000]"
+    yield from steps_problems(config.steps, as_list(config.steps))
 
 
 def _protocol(protocol: ProtocolConfig) -> Iterator[str]:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from taco_cli.config.glue import GlueConfig, as_list
-from taco_cli.tracking import RunFolder, read_manifest, slug
+from taco_cli.tracking import RunFolder, exports_of, named_run_folders, read_manifest, slug
 
-_INNER_FOLDERS = {"checkpoints", "hf", "wandb", "analysis"}
 _MODEL_FILES = (".safetensors", ".bin", ".json", ".txt", ".model")
 
 
@@ -63,40 +60,15 @@ def find_checkpoints(config: GlueConfig) -> list[Checkpoint]:
     """
     if config.model:
         return [_of_model(str(model), config) for model in as_list(config.model)]
-    runs = [folder for path in as_list(config.run) for folder in _runs(Path(str(path)).expanduser())]
-    return [found for folder in dict.fromkeys(runs) for found in _of_run(folder, config.steps)]
-
-
-def _runs(path: Path) -> list[Path]:
-    if not path.is_dir():
-        raise ValueError(f"run={path}: no such folder; a run is in outputs/<name>/<label>/seed_<seed>")
-    found = list(_below(path))
-    if not found:
-        raise ValueError(
-            f"run={path}: neither a run nor a folder with runs below it (no manifest.json); "
-            "for a Hugging Face folder say model= instead of run="
-        )
-    return found
-
-
-def _below(path: Path) -> Iterator[Path]:
-    for folder, names, files in os.walk(path):
-        if "manifest.json" in files:
-            yield Path(folder)
-            names.clear()
-        names[:] = sorted(name for name in names if name not in _INNER_FOLDERS and not name.startswith("."))
+    runs = named_run_folders(map(str, as_list(config.run)))
+    return [found for folder in runs for found in _of_run(folder, config.steps)]
 
 
 def _of_run(folder: Path, steps: Any) -> list[Checkpoint]:
     run = RunFolder(folder)
     manifest = read_manifest(run.manifest)
     assert manifest is not None
-    exports = {int(p.name[5:]): p for p in run.exports.glob("step-*") if re.fullmatch(r"step-\d+", p.name)}
-    if not exports:
-        raise ValueError(
-            f"run={folder}: no exported checkpoints (hf/step-*); the run is {manifest['status']} at step "
-            f"{manifest.get('step', 0)}: continue it with the command it was started with"
-        )
+    exports = exports_of(run, manifest)
     return [
         Checkpoint(str(exports[s]), s, folder, str(manifest["label"]), int(manifest["seed"]), str(manifest["name"]))
         for s in _choose(folder, sorted(exports), steps)

@@ -6,7 +6,7 @@ import fcntl
 import json
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,14 +15,13 @@ from typing import Any
 
 from taco_cli.report.curves import Curve, read_metrics
 from taco_cli.report.glue import read_glue
+from taco_cli.tracking import run_folders
 from taco_cli.tracking.manifest import identity
 
 logger = logging.getLogger(__name__)
 
 # Facts of the manifest that count like configuration: the same files may hold another text now.
 FINGERPRINTS = {"corpus data": "corpus", "tokenizer data": "tokenizer"}
-# Folders of a run that hold no other run and can be large.
-INNER_FOLDERS = {"checkpoints", "hf", "wandb", "analysis", "comparison"}
 
 
 @dataclass(frozen=True)
@@ -102,15 +101,6 @@ def read_runs(paths: Sequence[str | Path]) -> Outputs:
     if not runs:
         raise ValueError("none of the runs can be read: " + "; ".join(unreadable.values()))
     return Outputs(sorted(runs, key=lambda run: (run.label, run.seed)), unreadable)
-
-
-def run_folders(path: Path) -> Iterator[Path]:
-    """Find the folders with a manifest.json at or below `path`."""
-    for folder, names, files in os.walk(path):
-        if "manifest.json" in files:
-            yield Path(folder)
-            names.clear()
-        names[:] = sorted(name for name in names if name not in INNER_FOLDERS and not name.startswith("."))
 
 
 def _try_read(folder: Path) -> Run | tuple[Path, str]:

@@ -1,5 +1,6 @@
 """What a run is, where its files are, and where its metrics go."""
 
+from taco_cli.tracking.finding import exports_of, named_run_folders, run_folders
 from taco_cli.tracking.folder import RunFolder, slug
 from taco_cli.tracking.manifest import (
     Manifest,
@@ -23,10 +24,13 @@ __all__ = [
     "build_sinks",
     "config_hash",
     "differences",
+    "exports_of",
+    "named_run_folders",
     "new_manifest",
     "now",
     "plain",
     "read_manifest",
+    "run_folders",
     "slug",
     "write_manifest",
 ]

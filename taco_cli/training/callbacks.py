@@ -17,6 +17,7 @@ import torch.distributed as dist
 from taco_cli.config.budget import BudgetKind
 from taco_cli.signals import StopRequest
 from taco_cli.tracking import Sinks
+from taco_cli.training.checkpoint import milestone_crossed
 from taco_cli.training.module import Pretraining
 from taco_cli.training.saving import Saver
 from taco_cli.training.throughput import Throughput
@@ -133,10 +134,11 @@ class Save(L.Callback):
         """Save when it is due, and end the training where it has to end."""
         self._agree(module)
         before, self._share = self._share, module.budget_progress()
+        milestone = milestone_crossed(before, self._share) is not None
         ending = module.done() or self._request.number is not None
-        if ending or self._saver.due(before, self._share) or module.progress.step % self._every == 0:
+        if ending or milestone or module.progress.step % self._every == 0:
             with module.clock.paused():
-                self._saver.save(module, self._latest(), milestone=self._saver.due(before, self._share))
+                self._saver.save(module, self._latest(), milestone)
         if ending:
             trainer.should_stop = True
 

@@ -62,12 +62,13 @@ def pretrain(run: Run) -> dict[str, float]:
     objective = build_objective(config.objective, config.masking, special, config.seed)
     module = Pretraining(config, encoder, objective, run.machine)
     resumed = _resume(module, run.folder)
-    throughput = _announce(run, corpus, module, resumed)
+    unigram_nats = unigram_entropy(corpus.validation)
+    throughput = _announce(run, corpus, module, resumed, unigram_nats)
 
     sinks = _open_sinks(run, resumed)
     held_out = validation_blocks(corpus.validation, config.validation_sequences)
     measure = Validation(held_out, special, config.objective.tc, run.machine)
-    validate = Validate(measure, sinks, config.validate_every, unigram_entropy(corpus.validation))
+    validate = Validate(measure, sinks, config.validate_every, unigram_nats)
     record = Record(sinks, throughput, config.tracking.log_every)
     saver = Saver(config, run.folder, run.manifest, functools.partial(export, encoder, corpus.tokenizer))
     save = Save(saver, config.checkpoint_every, run.request, lambda: record.latest | validate.latest)
@@ -140,7 +141,9 @@ def _resume(module: Pretraining, folder: RunFolder) -> int | None:
     return step
 
 
-def _announce(run: Run, corpus: PreparedCorpus, module: Pretraining, resumed: int | None) -> Throughput:
+def _announce(
+    run: Run, corpus: PreparedCorpus, module: Pretraining, resumed: int | None, unigram_nats: float
+) -> Throughput:
     """Measure the machine, choose whether to compile, and say what is about to run."""
     config = run.config
     flops_per_token = _flops_per_token(config, module)
@@ -155,7 +158,7 @@ def _announce(run: Run, corpus: PreparedCorpus, module: Pretraining, resumed: in
         parameters=parameter_count(module.encoder),
         corpus=_corpus_in_words(corpus),
         blocks=len(corpus.train),
-        unigram_nats=unigram_entropy(corpus.validation),
+        unigram_nats=unigram_nats,
         peak_flops=peak,
         compiled=why,
     )

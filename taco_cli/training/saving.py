@@ -12,7 +12,6 @@ from taco_cli.config.schema import RunConfig
 from taco_cli.tracking import Manifest, RunFolder, write_manifest
 from taco_cli.training.checkpoint import (
     checkpoint_path,
-    milestone_crossed,
     milestones,
     prune,
     record_milestone,
@@ -28,11 +27,6 @@ class Saver:
 
     def __init__(self, config: RunConfig, folder: RunFolder, manifest: Manifest, export: Export) -> None:
         self._keep, self._folder, self._manifest, self._export = config.keep_checkpoints, folder, manifest, export
-
-    @staticmethod
-    def due(before: float, after: float) -> bool:
-        """Whether a step that takes the budget's share from `before` to `after` reaches a milestone."""
-        return milestone_crossed(before, after) is not None
 
     def save(self, module: Pretraining, metrics: dict[str, float], milestone: bool) -> None:
         """Write everything for the present step, on the first rank.
