@@ -67,7 +67,12 @@ def _train(composed: DictConfig, request: StopRequest) -> Outcome:
     config = run_config(composed)
     from taco_cli.training import train
 
-    result = train(config, request)
+    if config.zero_shot.tasks:
+        from taco_cli.evaluation import load_zero_shot
+
+        result = train(config, request, load_zero_shot)
+    else:
+        result = train(config, request)
     return Outcome(f"{config.label} seed {config.seed}", result.status, str(result.folder), result.metrics)
 
 

@@ -40,6 +40,8 @@ def _counts(config: RunConfig) -> Iterator[str]:
         yield f"validation_sequences={config.validation_sequences}: must be at least 2"
     if config.tracking.log_every < 1:
         yield f"tracking.log_every={config.tracking.log_every}: must be at least 1"
+    if config.zero_shot.every is not None and config.zero_shot.every < 1:
+        yield f"zero_shot.every={config.zero_shot.every}: must be at least 1, or null for validate_every"
     if config.trainer.workers < 0:
         yield f"trainer.workers={config.trainer.workers}: must be 0 or more"
 

@@ -296,6 +296,15 @@ class TrackingConfig:
 
 
 @dataclass
+class ZeroShotConfig:
+    """Measures of the frozen encoder while it trains, as ``val/<task>_<metric>``; they take no training time."""
+
+    tasks: list[str] = field(default_factory=list)  # of taco-glue's tasks those without fine-tuning
+    data_dir: str | None = None  # folder with the official files; null: the Hugging Face hub
+    every: int | None = None  # steps; null: as validate_every
+
+
+@dataclass
 class RunConfig:
     """One pre-training run, complete."""
 
@@ -320,3 +329,4 @@ class RunConfig:
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     trainer: TrainerConfig = field(default_factory=TrainerConfig)
     tracking: TrackingConfig = field(default_factory=TrackingConfig)
+    zero_shot: ZeroShotConfig = field(default_factory=ZeroShotConfig)

@@ -5,7 +5,8 @@ Legend: N sequences, L positions, P given positions, d hidden size, d' width of 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -108,6 +109,15 @@ class Encoder(nn.Module):
         """Compile the call of the body, or stop doing so; parameters and their names stay as they are."""
         plain = Encoder._first_and_last
         self._body = compile_or_fall_back(plain) if compiled else plain
+
+    @contextmanager
+    def uncompiled(self) -> Iterator[None]:
+        """Run the plain call within the block: for texts of many lengths, each of which would be compiled."""
+        body, self._body = self._body, Encoder._first_and_last
+        try:
+            yield
+        finally:
+            self._body = body
 
     @property
     def _decoder(self) -> Any:

@@ -33,6 +33,7 @@ _NOT_IDENTITY = (
     "corpus.processes",
     "trainer.",
     "tracking.",
+    "zero_shot.",
 )
 
 

@@ -15,6 +15,7 @@ import torch
 import torch.distributed as dist
 
 from taco_cli.config.budget import BudgetKind
+from taco_cli.encoder import Encoder
 from taco_cli.signals import StopRequest
 from taco_cli.tracking import Sinks
 from taco_cli.training.checkpoint import milestone_crossed
@@ -90,7 +91,7 @@ class Validate(L.Callback):
 
     def _validate(self, module: Pretraining) -> None:
         self.latest = self._validation(module.encoder)
-        self._log(module)
+        log_measured(self.latest, module, self._sinks)
         done = module.budget_progress()
         if done >= LATE and self.latest["val/mlm"] > self._unigram_nats - NEAR_UNIGRAM:
             self._warn(
@@ -106,16 +107,40 @@ class Validate(L.Callback):
                 "more; a larger micro_batch_size (the pool of negatives) or more objective.tc.negatives is harder",
             )
 
-    def _log(self, module: Pretraining) -> None:
-        progress = module.progress
-        self._sinks.log(self.latest, progress.step, progress.tokens, progress.seconds)
-        values = "  ".join(f"{name} {value:.4g}" for name, value in self.latest.items())
-        logger.info("step %d: %s", progress.step, values)
-
     def _warn(self, about: str, text: str) -> None:
         if about not in self._warned:
             self._warned.add(about)
             logger.warning(text)
+
+
+def log_measured(metrics: dict[str, float], module: Pretraining, sinks: Sinks) -> None:
+    """Write metrics to the sinks and say them."""
+    progress = module.progress
+    sinks.log(metrics, progress.step, progress.tokens, progress.seconds)
+    logger.info("step %d: %s", progress.step, "  ".join(f"{name} {value:.4g}" for name, value in metrics.items()))
+
+
+class Judge(L.Callback):
+    """Measures the frozen encoder where `zero_shot` asks for it: at the start, every so many steps and at the end."""
+
+    def __init__(self, measure: Callable[[Encoder], dict[str, float]], sinks: Sinks, every: int) -> None:
+        self._measure, self._sinks, self._every = measure, sinks, every
+        self.latest: dict[str, float] = {}
+
+    def on_train_start(self, trainer: L.Trainer, module: Any) -> None:
+        """Measure the untrained encoder, unless the run continues and did so before."""
+        if module.progress.step == 0:
+            self._judge(module)
+
+    def on_train_batch_end(self, trainer: L.Trainer, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        """Measure when it is due."""
+        if module.progress.step % self._every == 0 or module.done():
+            self._judge(module)
+
+    def _judge(self, module: Pretraining) -> None:
+        with module.clock.paused():
+            self.latest = self._measure(module.encoder)
+        log_measured(self.latest, module, self._sinks)
 
 
 class Save(L.Callback):

@@ -25,7 +25,7 @@ from taco_cli.tracking import (
 )
 from taco_cli.training.checkpoint import list_checkpoints
 from taco_cli.training.ranks import Ranks, joined, launch, to_be_launched
-from taco_cli.training.run import Run, pretrain
+from taco_cli.training.run import LoadMeasures, Run, pretrain
 
 logger = logging.getLogger(__name__)
 
@@ -39,12 +39,13 @@ class Result:
     metrics: dict[str, float]
 
 
-def train(config: RunConfig, request: StopRequest | None = None) -> Result:
+def train(config: RunConfig, request: StopRequest | None = None, load_measures: LoadMeasures | None = None) -> Result:
     """Start, continue or skip the run that `config` describes.
 
     Args:
         config: checked, see :func:`taco_cli.config.checks.check`.
         request: the handler of stop signals; None: signals stay with whoever handles them.
+        load_measures: reads what `config.zero_shot` asks for; a function of a module, for ranks import it again.
 
     Raises:
         ValueError: the run cannot be started as configured, or its folder holds another configuration.
@@ -55,10 +56,13 @@ def train(config: RunConfig, request: StopRequest | None = None) -> Result:
     request = request or StopRequest()
     _refuse(config, folder)
     if not to_be_launched(machine.devices):
-        return _enter(config, machine, request)
+        return _enter(config, machine, load_measures, request)
     _check_devices(config, machine.devices)
-    prepare(config)  # before the ranks start: errors are told once, and they find the cache
-    launch(machine.devices, _enter, (config, machine), request)
+    # Before the ranks start: errors are told once, and they find the cache.
+    if load_measures is not None:
+        load_measures(config, machine)
+    prepare(config)
+    launch(machine.devices, _enter, (config, machine, load_measures), request)
     manifest = read_manifest(folder.manifest)
     assert manifest is not None
     if manifest["status"] == Status.interrupted and request.number is not None:
@@ -83,24 +87,27 @@ def _refuse(config: RunConfig, folder: RunFolder) -> None:
         )
 
 
-def _enter(config: RunConfig, machine: Machine, request: StopRequest) -> Result:
+def _enter(config: RunConfig, machine: Machine, load_measures: LoadMeasures | None, request: StopRequest) -> Result:
     """Run in this process, which may be one of several; the first one holds the folder."""
     with joined(machine.device_type) as ranks:
         _check_devices(config, ranks.world_size)
         if ranks.first:
             with RunFolder.of(config).lock():
-                return _continue(config, machine, request, ranks)
+                return _continue(config, machine, load_measures, request, ranks)
         logging.getLogger("taco_cli").setLevel(logging.WARNING)
-        return _continue(config, machine, request, ranks)
+        return _continue(config, machine, None, request, ranks)
 
 
-def _continue(config: RunConfig, machine: Machine, request: StopRequest, ranks: Ranks) -> Result:
+def _continue(
+    config: RunConfig, machine: Machine, load_measures: LoadMeasures | None, request: StopRequest, ranks: Ranks
+) -> Result:
     folder = RunFolder.of(config)
     former: Manifest | None = ranks.from_first(read_manifest(folder.manifest) if ranks.first else None)
     if former is not None and former["status"] == Status.finished:
         logger.info("%s is finished and skipped", folder.path)
         return Result(folder.path, Status.finished, former["metrics"])
-    run = Run(config, machine, folder, new_manifest(config), former, request, ranks)
+    measures = load_measures(config, machine) if load_measures is not None else None
+    run = Run(config, machine, folder, new_manifest(config), former, request, ranks, measures)
     if not ranks.first:
         return Result(folder.path, Status.finished, pretrain(run))
     with _logged(folder), _recorded(run.manifest, folder):

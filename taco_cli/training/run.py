@@ -5,20 +5,22 @@ from __future__ import annotations
 import functools
 import logging
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import lightning as L
 from lightning.pytorch.strategies import DDPStrategy
+from transformers import PreTrainedTokenizerFast
 
 from taco_cli.config.schema import RunConfig
 from taco_cli.data import PreparedCorpus, prepare, step_loader, unigram_entropy, validation_blocks
-from taco_cli.encoder import build_encoder, export, model_flops, parameter_count
+from taco_cli.encoder import Encoder, build_encoder, export, model_flops, parameter_count
 from taco_cli.machine import Machine, peak_flops, worth_compiling
 from taco_cli.objectives import SpecialTokens, build_objective
 from taco_cli.signals import Interrupted, StopRequest
 from taco_cli.tracking import Manifest, RunFolder, Sinks, Status, build_sinks, write_manifest
-from taco_cli.training.callbacks import Record, Save, Validate
+from taco_cli.training.callbacks import Judge, Record, Save, Validate
 from taco_cli.training.checkpoint import list_checkpoints, load_latest
 from taco_cli.training.module import Pretraining
 from taco_cli.training.progress_bar import ProgressBar
@@ -29,6 +31,10 @@ from taco_cli.training.throughput import Throughput
 from taco_cli.training.validation import Validation
 
 logger = logging.getLogger(__name__)
+
+
+Measures = Callable[[Encoder, PreTrainedTokenizerFast], dict[str, float]]
+LoadMeasures = Callable[[RunConfig, Machine], Measures]
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,7 @@ class Run:
     former: Manifest | None
     request: StopRequest
     ranks: Ranks
+    measures: Measures | None  # of the frozen encoder; on the first rank alone
 
 
 def pretrain(run: Run) -> dict[str, float]:
@@ -70,8 +77,14 @@ def pretrain(run: Run) -> dict[str, float]:
     measure = Validation(held_out, special, config.objective.tc, run.machine)
     validate = Validate(measure, sinks, config.validate_every, unigram_nats)
     record = Record(sinks, throughput, config.tracking.log_every)
+    judge = _judge(run, corpus, sinks)
     saver = Saver(config, run.folder, run.manifest, functools.partial(export, encoder, corpus.tokenizer))
-    save = Save(saver, config.checkpoint_every, run.request, lambda: record.latest | validate.latest)
+
+    def latest() -> dict[str, float]:
+        judged = judge[0].latest if judge else {}
+        return record.latest | validate.latest | judged
+
+    save = Save(saver, config.checkpoint_every, run.request, latest)
     loader = step_loader(
         corpus.train,
         seed=config.seed,
@@ -86,16 +99,25 @@ def pretrain(run: Run) -> dict[str, float]:
     status = Status.failed
     try:
         with run.request.noting():
-            _fit(run, module, loader, [record, validate, save, ProgressBar(record, run.manifest["label"])])
+            _fit(run, module, loader, [record, validate, *judge, save, ProgressBar(record, run.manifest["label"])])
         status = Status.finished if module.done() else Status.interrupted
     finally:
         sinks.close(status)
     if status is Status.interrupted:
         assert run.request.number is not None
         raise Interrupted(run.request.number)
-    metrics = record.latest | validate.latest
+    metrics = latest()
     logger.info(end_block(run.folder, run.machine, module.progress, metrics, _next_command(run)))
     return metrics
+
+
+def _judge(run: Run, corpus: PreparedCorpus, sinks: Sinks) -> list[Judge]:
+    """Return the callback that measures the frozen encoder, where that is asked for."""
+    measures, config = run.measures, run.config
+    if measures is None:
+        return []
+    every = config.zero_shot.every or config.validate_every
+    return [Judge(lambda encoder: measures(encoder, corpus.tokenizer), sinks, every)]
 
 
 def _prepare(run: Run) -> PreparedCorpus:
