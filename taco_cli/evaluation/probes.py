@@ -5,15 +5,19 @@ Legend: N examples, d features, C classes.
 
 from __future__ import annotations
 
-import torch
+import warnings
+from typing import Any
+
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
 from torch import Tensor
-from torch.nn import functional
 
 from taco_cli.randomness import permutation, stream_key
 
 PENALTIES = (1.0, 0.1, 0.01, 0.001, 0.0001)  # from strong to weak, each fit starts where the last one ended
 _HELD_OUT = 0.2  # share of training that chooses among them
-_ITERATIONS = 60
+_ITERATIONS = 100
 
 
 class Probe:
@@ -26,52 +30,31 @@ class Probe:
 
     def __init__(self, features_Nd: Tensor, classes_N: Tensor) -> None:
         """Fit to features ``(N, d)`` and class indices ``(N,)``; the result is a function of them alone."""
-        self._mean_d = features_Nd.mean(0)
-        self._scale_d = features_Nd.std(0, correction=0).clamp(min=1e-6)
-        x_Nd = self._standard(features_Nd)
-        count = int(classes_N.max()) + 1
-        order = permutation(stream_key(0, "probe/held_out"), 0, len(x_Nd))
-        kept, held = order[(cut := max(1, round(_HELD_OUT * len(order)))) :], order[:cut]
-        weights = torch.zeros(count, x_Nd.shape[1] + 1)
-        self.penalty, self.held_out, best = PENALTIES[0], -1.0, weights
+        self._scaler = StandardScaler().fit(features_Nd.numpy())
+        x_Nd, y_N = self._scaler.transform(features_Nd.numpy()), classes_N.numpy()
+        order = permutation(stream_key(0, "probe/held_out"), 0, len(x_Nd)).numpy()
+        held, kept = order[: (cut := max(1, round(_HELD_OUT * len(order))))], order[cut:]
+        self.penalty, self.held_out = PENALTIES[0], -1.0
+        trial = LogisticRegression(max_iter=_ITERATIONS, warm_start=True)
         for penalty in PENALTIES:
-            weights = _fit(x_Nd[kept], classes_N[kept], penalty, weights)
-            accuracy = _accuracy(weights, x_Nd[held], classes_N[held])
+            _fit(trial, x_Nd[kept], y_N[kept], penalty)
+            accuracy = float(trial.score(x_Nd[held], y_N[held]))
             if accuracy > self.held_out:
-                self.penalty, self.held_out, best = penalty, accuracy, weights
-        self._weights = _fit(x_Nd, classes_N, self.penalty, best)
+                self.penalty, self.held_out = penalty, accuracy
+        self._model = LogisticRegression(max_iter=_ITERATIONS)  # afresh: it may see a class that the trial did not
+        _fit(self._model, x_Nd, y_N, self.penalty)
 
     def accuracy(self, features_Nd: Tensor, classes_N: Tensor) -> float:
         """Return the share of examples classified correctly, in [0, 1]."""
-        return _accuracy(self._weights, self._standard(features_Nd), classes_N)
-
-    def _standard(self, features_Nd: Tensor) -> Tensor:
-        return (features_Nd - self._mean_d) / self._scale_d
+        return float(self._model.score(self._scaler.transform(features_Nd.numpy()), classes_N.numpy()))
 
 
-def _fit(x_Nd: Tensor, classes_N: Tensor, penalty: float, start: Tensor) -> Tensor:
-    """Minimise mean cross-entropy + penalty / 2 · |W|² by L-BFGS; the last column, the bias, is free."""
-    weights = start.clone().requires_grad_()
-    optimizer = torch.optim.LBFGS([weights], max_iter=_ITERATIONS, history_size=10, line_search_fn="strong_wolfe")
-
-    def loss() -> Tensor:
-        optimizer.zero_grad()
-        value = (
-            functional.cross_entropy(_logits(weights, x_Nd), classes_N) + 0.5 * penalty * weights[:, :-1].square().sum()
-        )
-        value.backward()
-        return value
-
-    optimizer.step(loss)
-    return weights.detach()
-
-
-def _logits(weights: Tensor, x_Nd: Tensor) -> Tensor:
-    return functional.linear(x_Nd, weights[:, :-1], weights[:, -1])
-
-
-def _accuracy(weights: Tensor, x_Nd: Tensor, classes_N: Tensor) -> float:
-    return float((_logits(weights, x_Nd).argmax(1) == classes_N).double().mean())
+def _fit(model: LogisticRegression, x_Nd: Any, y_N: Any, penalty: float) -> None:
+    """Minimise mean cross-entropy + penalty / 2 · |W|²; scikit-learn's C weighs the sum of losses."""
+    model.set_params(C=1.0 / (penalty * len(x_Nd)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # weak penalties on separable classes have no optimum
+        model.fit(x_Nd, y_N)
 
 
 def by_layer(train_DNd: Tensor, train_N: Tensor, test_DNd: Tensor, test_N: Tensor) -> dict[str, float]:
