@@ -15,11 +15,11 @@ setup: .venv/installed ## Make .venv and install the tool with its tested set of
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
-demo: setup ## Train TACO and MLM on the built-in corpus, two minutes each, and say what came out
+demo: setup ## Train TACO and MLM on the built-in corpus, two minutes each, judge and compare them
 	$(BIN)/taco-train +experiment=demo
+	$(BIN)/taco-glue run=outputs/demo tasks=docstring_topic
 	$(BIN)/taco-compare runs=outputs/demo baseline=mlm
-	@echo "curves: outputs/demo/*/seed_1/metrics.csv; checkpoints and Hugging Face models beside them"
-	@echo "next:   .venv/bin/taco-train +experiment=ablations budget=10min"
+	@echo "next: .venv/bin/taco-train +experiment=ablations budget=10min"
 
 test: setup ## Run the tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto

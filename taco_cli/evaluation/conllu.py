@@ -84,7 +84,9 @@ def first_pieces(
     backend.no_padding()
     backend.enable_truncation(length)
     backend.encode_special_tokens = True
-    encodings = backend.encode_batch([sentence.words for sentence in sentences], is_pretokenized=True)
+    # Byte-level tokenizers write the space before a word into its first piece; others drop it.
+    spaced = [[words[0], *(f" {word}" for word in words[1:])] for words in (sentence.words for sentence in sentences)]
+    encodings = backend.encode_batch(spaced, is_pretokenized=True)
     places, tags = [], list[str]()
     for sentence, encoding in zip(sentences, encodings, strict=True):
         first = {word: i for i, word in reversed(list(enumerate(encoding.word_ids))) if word is not None}

@@ -3,6 +3,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
+from transformers import PreTrainedTokenizerFast
 
 from taco_cli.evaluation.conllu import Tagged, find_treebank, first_pieces, read_conllu
 from taco_cli.evaluation.model import Model
@@ -48,3 +50,24 @@ def test_words_beyond_the_length_are_left_out(model: Model) -> None:
     tokens, places, tags = first_pieces([Tagged(["cat"] * 50, ["NOUN"] * 50)], model.tokenizer, 12)
     assert tokens.lengths.tolist() == [12]
     assert len(places[0]) == len(tags) == 10
+
+
+def test_byte_level_words_begin_with_their_space() -> None:
+    backend = Tokenizer(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = trainers.BpeTrainer(
+        special_tokens=["<s>", "</s>", "<pad>", "<unk>", "<mask>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    backend.train_from_iterator(["the cat ran", "the cat ran"], trainer)
+    backend.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 1)]
+    )
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, pad_token="<pad>", mask_token="<mask>")
+    sentence = Tagged(["the", "cat", "ran"], ["DET", "NOUN", "VERB"])
+    tokens, [places], tags = first_pieces([sentence], tokenizer, 32)
+    ids = tokens.batch([0])[0][0].tolist()
+    assert ids == tokenizer("the cat ran")["input_ids"]  # as in running text
+    assert tokenizer.convert_ids_to_tokens([ids[i] for i in places]) == ["the", "Ġcat", "Ġran"]
+    assert tags == sentence.tags
