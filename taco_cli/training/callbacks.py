@@ -21,6 +21,7 @@ from taco_cli.tracking import Sinks
 from taco_cli.training.checkpoint import milestone_crossed
 from taco_cli.training.module import Pretraining
 from taco_cli.training.saving import Saver
+from taco_cli.training.summary import MANY_EPOCHS, many_epochs
 from taco_cli.training.throughput import Throughput
 from taco_cli.training.validation import Validation
 
@@ -71,9 +72,9 @@ class Record(L.Callback):
 class Validate(L.Callback):
     """Validates at the start, every `validate_every` steps and at the end."""
 
-    def __init__(self, validation: Validation, sinks: Sinks, every: int, unigram_nats: float) -> None:
+    def __init__(self, validation: Validation, sinks: Sinks, every: int, unigram_nats: float, blocks: int) -> None:
         self._validation, self._sinks, self._every = validation, sinks, every
-        self._unigram_nats = unigram_nats
+        self._unigram_nats, self._blocks = unigram_nats, blocks  # `blocks` of the training text
         self._warned: set[str] = set()
         self.latest: dict[str, float] = {}
 
@@ -100,6 +101,9 @@ class Validate(L.Callback):
                 f"frequencies ({self._unigram_nats:.2f} nats): the encoder does not use context yet; try more steps "
                 "(a smaller batch or a longer budget), a higher optimizer.lr, or encoder=modernbert_mini",
             )
+        passes = module.progress.step * module.config.batch_size / self._blocks
+        if module.budget.kind is BudgetKind.seconds and passes > MANY_EPOCHS:  # other budgets are known at the start
+            self._warn("epochs", many_epochs(module.config.budget, passes))
         if "tc" in module.objective.weights and self.latest.get("val/tc_accuracy", 0.0) > TC_SOLVED:
             self._warn(
                 "tc",

@@ -26,7 +26,7 @@ from taco_cli.training.module import Pretraining
 from taco_cli.training.progress_bar import ProgressBar
 from taco_cli.training.ranks import Ranks
 from taco_cli.training.saving import Saver
-from taco_cli.training.summary import MANY_EPOCHS, Facts, end_block, epochs, start_block
+from taco_cli.training.summary import MANY_EPOCHS, Facts, end_block, epochs, many_epochs, start_block
 from taco_cli.training.throughput import Throughput
 from taco_cli.training.validation import Validation
 
@@ -75,7 +75,7 @@ def pretrain(run: Run) -> dict[str, float]:
     sinks = _open_sinks(run, resumed)
     held_out = validation_blocks(corpus.validation, config.validation_sequences)
     measure = Validation(held_out, special, config.objective.tc, run.machine)
-    validate = Validate(measure, sinks, config.validate_every, unigram_nats)
+    validate = Validate(measure, sinks, config.validate_every, unigram_nats, len(corpus.train))
     record = Record(sinks, throughput, config.tracking.log_every)
     judge = _judge(run, corpus, sinks)
     saver = Saver(config, run.folder, run.manifest, functools.partial(export, encoder, corpus.tokenizer))
@@ -187,9 +187,7 @@ def _announce(
     logger.info(start_block(config, run.machine, facts, run.folder, resumed))
     passes = epochs(config, len(corpus.train))
     if passes is not None and passes > MANY_EPOCHS:
-        logger.warning(
-            "budget=%s reads the corpus %.0f times; a shorter budget or more text teaches more", config.budget, passes
-        )
+        logger.warning(many_epochs(config.budget, passes))
     throughput = Throughput(flops_per_token, peak * run.ranks.world_size)
     throughput.start(module.progress)
     return throughput

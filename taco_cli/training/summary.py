@@ -78,6 +78,11 @@ def epochs(config: RunConfig, blocks: int) -> float | None:
     return None if steps is None else steps * config.batch_size / blocks
 
 
+def many_epochs(budget: str, passes: float) -> str:
+    """Say that the corpus is read very often."""
+    return f"budget={budget} reads the corpus {passes:.0f} times; a shorter budget or more text teaches more"
+
+
 def _budget(config: RunConfig, blocks: int) -> str:
     budget = Budget.parse(config.budget)
     steps, passes = budget.steps(config.batch_size * config.sequence_length), epochs(config, blocks)

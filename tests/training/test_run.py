@@ -232,6 +232,18 @@ def test_budget_in_seconds_ends(make_config: MakeConfig) -> None:
     assert manifest["seconds"] >= 1
 
 
+@pytest.mark.parametrize("budget", ["6steps", "5s"])
+def test_a_corpus_read_very_often_is_a_warning(
+    make_config: MakeConfig, budget: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for module in ("run", "callbacks"):
+        monkeypatch.setattr(f"taco_cli.training.{module}.MANY_EPOCHS", 0.01)  # the tiny corpus has some 1,070 blocks
+    train(make_config(budget=budget))
+    told = [record.message for record in caplog.records if "reads the corpus" in record.message]
+    assert len(told) == 1
+    assert told[0].startswith(f"budget={budget} reads the corpus 0 times")
+
+
 def test_another_text_is_not_continued(make_config: MakeConfig, tmp_path: Path, corpus_file: Path) -> None:
     changed = tmp_path / "changed.jsonl"
     changed.write_bytes(corpus_file.read_bytes())
