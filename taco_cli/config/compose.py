@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import os
 import re
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -157,12 +158,13 @@ _FLAGS_WITH_VALUE = ("config-path", "config-name", "config-dir", "experimental-r
 def sweep_arguments(arguments: list[str]) -> list[str]:
     """Prepare command-line arguments for Hydra.
 
-    ``--key=value``, as W&B sweep agents pass it, becomes ``key=value``. Keys that are set but not swept are
+    ``--key=value``, as W&B sweep agents pass it, becomes ``key=value``. ``~/`` at the beginning of a value, which no
+    shell expands after a dotted key and Hydra cannot read, becomes the home folder. Keys that are set but not swept are
     kept out of Hydra's ``override_dirname``, which thereby names what distinguishes the jobs of a sweep,
     also where a launcher runs them on another machine.
     """
     arguments = [_without_dashes(argument) for argument in arguments]
-    overrides = [argument for argument in arguments if _is_override(argument)]
+    overrides = [_with_home(argument) for argument in arguments if _is_override(argument)]
     others = [argument for argument in arguments if not _is_override(argument)]
     fixed = [key for key in map(_fixed_key, overrides) if key is not None]
     if fixed:
@@ -178,6 +180,10 @@ def _fixed_key(argument: str) -> str | None:
         return None  # Hydra itself will complain about it
     swept = override.is_sweep_override() or override.key_or_group.startswith("hydra")
     return None if swept else override.key_or_group
+
+
+def _with_home(argument: str) -> str:
+    return re.sub(r"(?<=[=\[,])~(?=/)", lambda _: os.path.expanduser("~"), argument)
 
 
 def _is_override(argument: str) -> bool:
