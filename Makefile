@@ -29,7 +29,7 @@ lint: setup ## Check style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: setup ## Measure speed and memory (QUICK=1: in two minutes)
+bench: setup ## Measure speed and memory beside their targets (QUICK=1: in two minutes)
 	$(BIN)/python -m benchmarks $(if $(QUICK),--quick)
 
 clean: ## Remove what make and the tools made, except outputs/

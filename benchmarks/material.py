@@ -5,81 +5,107 @@ from __future__ import annotations
 import itertools
 import json
 import random
+from collections.abc import Iterator
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import yaml
+
+from benchmarks.case import Case
 from taco_cli.config.compose import restored
 from taco_cli.config.schema import RunConfig
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
-ENCODERS: dict[str, dict[str, Any]] = {
-    "bert_mini": {"architecture": "bert", "layers": 4, "hidden_size": 256, "heads": 4, "intermediate_size": 1024},
-    "bert_small": {"architecture": "bert", "layers": 4, "hidden_size": 512, "heads": 8, "intermediate_size": 2048},
-    "modernbert_mini": {
-        "architecture": "modernbert",
-        "layers": 4,
-        "hidden_size": 256,
-        "heads": 4,
-        "intermediate_size": 640,
-    },
-}
+WORDS_IN_A_DOCUMENT = 200
+WEIGHTS = {"mlm": (1, 0, 0), "taco": (1, 1, 0), "mlm_tp": (1, 0, 1)}  # of mlm, tc, tp
 
 
 def vocabulary(size: int) -> list[str]:
     """Return a WordPiece vocabulary of made words."""
     pieces = [*SPECIAL, *LETTERS, *(f"##{letter}" for letter in LETTERS)]
+    return [*pieces, *itertools.islice(_all_words(), size - len(pieces))]
+
+
+def words(vocab_size: int) -> list[str]:
+    """Return the words among :func:`vocabulary`: each is one piece."""
+    return vocabulary(vocab_size)[len(SPECIAL) + 2 * len(LETTERS) :]
+
+
+def _all_words() -> Iterator[str]:
     syllables = ["".join(pair) for pair in itertools.product("bcdfglmnprst", "aeiou")]
-    words = ("".join(parts) for count in (2, 3) for parts in itertools.product(syllables, repeat=count))
-    return [*pieces, *itertools.islice(words, size - len(pieces))]
+    for count in (2, 3):
+        yield from map("".join, itertools.product(syllables, repeat=count))
 
 
-def write_material(folder: Path, vocab_size: int, words: int) -> tuple[Path, Path]:
-    """Write ``vocab.txt`` and a corpus of ``words`` words with Zipf's frequencies; return their paths."""
-    folder.mkdir(parents=True, exist_ok=True)
-    pieces = vocabulary(vocab_size)
-    vocab, corpus = folder / f"vocab_{vocab_size}" / "vocab.txt", folder / f"corpus_{vocab_size}_{words}.jsonl"
-    vocab.parent.mkdir(exist_ok=True)
-    vocab.write_text("\n".join(pieces) + "\n")
-    if not corpus.exists():
-        known = pieces[len(SPECIAL) + 2 * len(LETTERS) :]
-        weights = list(itertools.accumulate(1 / rank for rank in range(1, len(known) + 1)))
-        draw = random.Random(0)
-        with corpus.open("w") as file:
-            for _ in range(words // 200):
-                file.write(json.dumps({"text": " ".join(draw.choices(known, cum_weights=weights, k=200))}) + "\n")
-    return vocab, corpus
+def zipf(count: int) -> list[float]:
+    """Return cumulative weights of ``count`` words with the frequencies of a language."""
+    return list(itertools.accumulate(1 / rank for rank in range(1, count + 1)))
 
 
-def run_config(folder: Path, case: dict[str, Any]) -> RunConfig:
-    """Return the run of a case: its encoder, objective, dropout and vocabulary, 32 x 128 tokens a step."""
-    vocab, corpus = write_material(folder, case["vocab_size"], case["words"])
-    weights = {"mlm": (1, 0, 0), "taco": (1, 1, 0), "mlm_tp": (1, 0, 1)}[case["objective"]]
+def write_vocabulary(folder: Path, vocab_size: int) -> Path:
+    """Write ``vocab.txt``; return its path."""
+    path = folder / f"vocab_{vocab_size}" / "vocab.txt"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(vocabulary(vocab_size)) + "\n")
+    return path
+
+
+def write_corpus(folder: Path, vocab_size: int, count: int) -> Path:
+    """Write documents of ``count`` words in all, once; return the file."""
+    path = folder / f"corpus_{vocab_size}_{count}.jsonl"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        with path.open("w") as file:
+            for text in documents(vocab_size, count // WORDS_IN_A_DOCUMENT):
+                file.write(json.dumps({"text": text}) + "\n")
+    return path
+
+
+def documents(vocab_size: int, count: int) -> Iterator[str]:
+    """Yield ``count`` texts, always the same."""
+    known, draw = words(vocab_size), random.Random(0)
+    weights = zipf(len(known))
+    for _ in range(count):
+        yield " ".join(draw.choices(known, cum_weights=weights, k=WORDS_IN_A_DOCUMENT))
+
+
+def encoder_sizes(name: str) -> dict[str, Any]:
+    """Return what ``encoder=<name>`` sets."""
+    sizes: dict[str, Any] = yaml.safe_load((resources.files("taco_cli.conf") / "encoder" / f"{name}.yaml").read_text())
+    return sizes
+
+
+def run_config(folder: Path, case: Case, objective: str, budget: int = 10_000) -> RunConfig:
+    """Return the run of a case with one of its objectives; its corpus and vocabulary are written first."""
+    arm, _, negatives = objective.partition("@")
     return restored(
         {
             "name": "bench",
-            "label": f"{case['encoder']}_{case['objective']}_{case['dropout']}",
-            "budget": f"{case['steps']}steps",
-            "batch_size": 32,
-            "sequence_length": 128,
+            "label": f"{case.encoder}_{arm}",
+            "budget": f"{budget}steps",
+            "batch_size": case.batch_size,
+            "sequence_length": case.length,
             "validate_every": 10**6,
-            "validation_sequences": 32,
+            "validation_sequences": case.batch_size,
             "checkpoint_every": 50,
             "output_root": str(folder / "outputs"),
             "objective": {
-                "name": case["objective"],
-                **{term: {"weight": weight} for term, weight in zip(("mlm", "tc", "tp"), weights, strict=True)},
-            },
-            "encoder": {**ENCODERS[case["encoder"]], "dropout": case["dropout"], "positions": 512},
+                "name": arm,
+                **{term: {"weight": w} for term, w in zip(("mlm", "tc", "tp"), WEIGHTS[arm], strict=True)},
+            }
+            | ({"tc": {"weight": 1, "negatives": int(negatives)}} if negatives else {}),
+            "encoder": encoder_sizes(case.encoder) | {"dropout": case.dropout},
             "corpus": {
                 "name": "made",
                 "source": "files",
-                "files": [str(corpus)],
+                "files": [str(write_corpus(folder, case.vocab_size, case.words))],
                 "cache_dir": str(folder / "cache"),
                 "validation_fraction": 0.02,
             },
-            "tokenizer": {"kind": "pretrained", "path": str(vocab)},
+            "tokenizer": {"kind": "pretrained", "path": str(write_vocabulary(folder, case.vocab_size))},
             "optimizer": {"name": "adamw"},
-            "trainer": {"compile": case.get("compile", "true")},
+            "trainer": {"compile": str(case.compile).lower(), "accelerator": "cpu", "devices": "1"},
         }
     )

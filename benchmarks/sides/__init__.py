@@ -1,0 +1,1 @@
+"""What can be measured: each module has ``measure(case, folder)``, which runs in a process of its own."""
