@@ -64,11 +64,11 @@ class _InfoNCE(torch.autograd.Function):
 def sampled_products(queries_Ad: Tensor, keys_Md: Tensor, candidates_AC: Tensor) -> Tensor:
     """Return ``(A, C)``: the product of each query with each of its candidates.
 
-    On the CPU torch's sampled product of a sparse pattern reads every key where it lies; elsewhere keys are
-    gathered, as many anchors at a time as fit.
+    On the CPU torch's sampled product of a sparse pattern reads every key where it lies; elsewhere, and where there are
+    more candidates than keys, which no pattern holds, keys are gathered, as many anchors at a time as fit.
     """
     anchors, count = candidates_AC.shape
-    if queries_Ad.device.type == "cpu" and anchors:
+    if queries_Ad.device.type == "cpu" and anchors and count <= len(keys_Md):
         rows = torch.arange(0, anchors * count + 1, count)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")

@@ -29,8 +29,9 @@ def case(anchors: int = 9, keys: int = 13, negatives: int = 4, hidden: int = 5, 
     return [queries, others, candidates]
 
 
-def test_products_agree() -> None:
-    queries, keys, candidates = case()
+@pytest.mark.parametrize("negatives", [4, 12, 13, 40])  # the last two: more candidates than there are keys
+def test_products_agree(negatives: int) -> None:
+    queries, keys, candidates = case(negatives=negatives)
     expected = torch.einsum("ad,acd->ac", queries, keys[candidates])
     torch.testing.assert_close(sampled_products(queries, keys, candidates), expected)
     torch.testing.assert_close(gathered_products(queries, keys, candidates), expected)
