@@ -2,7 +2,7 @@
 
 from taco_cli.encoder.build import build_encoder
 from taco_cli.encoder.encoder import Encoder, EncoderOutput
-from taco_cli.encoder.export import export
+from taco_cli.encoder.export import export, fingerprint
 from taco_cli.encoder.flops import ParameterCount, model_flops, parameter_count
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "ParameterCount",
     "build_encoder",
     "export",
+    "fingerprint",
     "model_flops",
     "parameter_count",
 ]

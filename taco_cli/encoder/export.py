@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import shutil
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 logger = logging.getLogger(__name__)
+
+_MODEL_FILES = (".safetensors", ".bin", ".json", ".txt", ".model")
 
 
 def export(encoder: Encoder, tokenizer: PreTrainedTokenizerBase, folder: str | Path, facts: dict[str, Any]) -> Path:
@@ -48,6 +51,16 @@ def export(encoder: Encoder, tokenizer: PreTrainedTokenizerBase, folder: str | P
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return target
+
+
+def fingerprint(folder: Path) -> str:
+    """Return 16 hexadecimal digits over the files of weights, configuration and tokenizer of a Hugging Face folder."""
+    digest = hashlib.blake2b(digest_size=8)
+    for file in sorted(p for p in folder.iterdir() if p.suffix in _MODEL_FILES and p.is_file()):
+        digest.update(f"{file.name}\n".encode())
+        with file.open("rb") as content:
+            digest.update(hashlib.file_digest(content, "blake2b").digest())
+    return digest.hexdigest()
 
 
 def _write(encoder: Encoder, tokenizer: PreTrainedTokenizerBase, draft: Path, facts: dict[str, Any]) -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from taco_cli.config.glue import GlueConfig, as_list
+from taco_cli.encoder import fingerprint
 from taco_cli.tracking import RunFolder, exports_of, named_run_folders, read_manifest, slug
-
-_MODEL_FILES = (".safetensors", ".bin", ".json", ".txt", ".model")
 
 
 @dataclass(frozen=True)
@@ -44,12 +42,7 @@ class Checkpoint:
         folder = Path(self.path).expanduser()
         if not folder.is_dir():
             return _hub_commit(self.path)
-        digest = hashlib.blake2b(digest_size=8)
-        for file in sorted(p for p in folder.iterdir() if p.suffix in _MODEL_FILES and p.is_file()):
-            digest.update(f"{file.name}\n".encode())
-            with file.open("rb") as content:
-                digest.update(hashlib.file_digest(content, "blake2b").digest())
-        return digest.hexdigest()
+        return fingerprint(folder)
 
 
 def find_checkpoints(config: GlueConfig) -> list[Checkpoint]:

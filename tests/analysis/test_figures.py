@@ -8,7 +8,7 @@ import pytest
 
 from taco_cli.analysis.figures import LAST, Headline, View, compared_figure, own_figure, save_figure, select
 from taco_cli.analysis.run import MEASURES
-from taco_cli.analysis.tables import Row, write_table
+from taco_cli.analysis.tables import Row
 
 ROWS: list[Row] = [
     {"step": step, "layer": layer, "kind": kind, "decile": "", "measure": "cosine", "value": step * layer + len(kind)}
@@ -71,11 +71,6 @@ def test_files_are_the_same_each_time(tmp_path: Path) -> None:
     assert written[0][0].startswith(b"\x89PNG")
     assert b"<svg" in written[0][1]
     assert sorted(path.name for path in (tmp_path / "first").iterdir()) == ["figure.png", "figure.svg"]
-
-
-def test_table_is_tidy(tmp_path: Path) -> None:
-    write_table(tmp_path / "new" / "table.csv", ("step", "kind", "value"), [{"step": 1, "value": 1 / 3}])
-    assert (tmp_path / "new" / "table.csv").read_text() == "step,kind,value\n1,,0.33333333\n"
 
 
 @pytest.mark.parametrize("module", MEASURES.values(), ids=MEASURES.keys())

@@ -63,6 +63,28 @@ def test_same_analysis_same_table(copied: Path) -> None:
     assert not (copied / "taco" / "analysis").exists()  # one run is not compared
 
 
+def test_only_what_is_missing_is_measured(copied: Path, caplog: pytest.LogCaptureFixture) -> None:
+    run, folder = str(copied / "taco"), copied / "taco/seed_1/analysis"
+
+    def measured(**changes: Any) -> list[str]:
+        caplog.clear()
+        with caplog.at_level(logging.INFO):
+            analyze(AnalyzeConfig(run=run, measures=[Measure.similarity, Measure.alignment], **SMALL | changes))
+        told = [record.message for record in caplog.records if " step " in record.message and "(" in record.msg]
+        return [message.split(" (")[0] for message in told]
+
+    assert measured(steps=[12]) == ["taco seed 1 step 12: similarity", "taco seed 1 step 12: alignment"]
+    figure, rows = (folder / "similarity.svg").read_bytes(), read(folder / "similarity.csv")
+    assert measured(steps=[12]) == []
+    assert (folder / "similarity.svg").read_bytes() == figure  # drawn from the table as it was from the values
+    assert measured(steps=[0, 12]) == ["taco seed 1 step 0: similarity", "taco seed 1 step 0: alignment"]
+    assert [row for row in read(folder / "similarity.csv") if row["step"] == "12"] == rows
+    assert {row["step"] for row in read(folder / "similarity.csv")} == {"0", "12"}
+    assert measured(steps=[12], probe_tokens=10) == []  # what does not decide them
+    assert len(measured(steps=[12], sequences=12)) == 2
+    assert len(list((folder / "earlier").iterdir())) == 2
+
+
 def test_steps_begin_with_the_initial_encoder(run_folder: Path) -> None:
     (subject,) = find_subjects(AnalyzeConfig(run=str(run_folder), steps="all"))
     steps = [step for step, _ in subject.checkpoints]
