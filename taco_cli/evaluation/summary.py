@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scipy import stats
+
 from taco_cli.config.glue import GlueConfig
 from taco_cli.config.schema import TrackingKind
 from taco_cli.evaluation.run import Evaluated
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_STANDARD_ERRORS = 2.0  # a difference within so many is noise
+_CONFIDENCE = 0.95  # of the interval of a difference; one that holds 0 is noise
 
 
 @dataclass(frozen=True)
@@ -205,7 +207,20 @@ def _verdict(what: str, arm: str, base: str, mine: list[float], others: list[flo
     text = f"{what}: {arm} - {base} = {difference:+.2f}"
     if min(len(mine), len(others)) < 2:
         return f"{text}; one value each, so it cannot be told from noise"
-    error = math.sqrt(statistics.variance(mine) / len(mine) + statistics.variance(others) / len(others))
-    inside = abs(difference) <= _STANDARD_ERRORS * error
-    verdict = "inside the noise" if inside else "more than the noise"
-    return f"{text}, {verdict} (two standard errors: {_STANDARD_ERRORS * error:.2f}, n = {len(mine)} and {len(others)})"
+    low, high = welch_interval(mine, others)
+    verdict = "inside the noise" if low <= 0 <= high else "more than the noise"
+    return f"{text}, {verdict} (95 % interval {low:+.2f} to {high:+.2f}, n = {len(mine)} and {len(others)})"
+
+
+def welch_interval(mine: Sequence[float], others: Sequence[float]) -> tuple[float, float]:
+    """Return the interval of a difference of means that holds it in 95 % of repetitions, after Welch.
+
+    Two values of each side make it wide: their spread says little about the spread there is.
+    """
+    difference = statistics.fmean(mine) - statistics.fmean(others)
+    squares = [statistics.variance(side) / len(side) for side in (mine, others)]
+    if not any(squares):
+        return difference, difference
+    freedom = sum(squares) ** 2 / sum(s**2 / (len(side) - 1) for s, side in zip(squares, (mine, others), strict=True))
+    half = math.sqrt(sum(squares)) * float(stats.t.ppf(0.5 + _CONFIDENCE / 2, freedom))
+    return difference - half, difference + half
