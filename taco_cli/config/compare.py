@@ -40,3 +40,4 @@ class CompareConfig:
     resamples: int = 10_000  # of every bootstrap
     points: int = 400  # most points of one curve on the page
     output: str | None = None  # null: comparison/ below the runs
+    wandb_view: bool = False  # also save the comparison as a view of the runs' W&B workspace

@@ -41,7 +41,30 @@ def compare(config: CompareConfig) -> Report:
     refuse_foreign(folder)
     comparison = evaluate(read_runs(paths), config)
     write(comparison, folder)
+    if config.wandb_view:
+        _save_view(comparison, folder)
     return Report(comparison, terminal.render(comparison), folder, folder / "index.html")
+
+
+def _save_view(comparison: Comparison, folder: Path) -> None:
+    """Save the comparison at W&B, where its runs are.
+
+    Raises:
+        ValueError: they are not in one project, or W&B does not take the view; the page is written.
+    """
+    from taco_cli.tracking.wandb_view import save_view
+
+    tracked = [run.manifest["config"]["tracking"] for run in comparison.runs if run.manifest.get("wandb_id")]
+    places = {(tracking["entity"], tracking["project"]) for tracking in tracked}
+    if len(places) != 1:
+        found = ", ".join(sorted(f"{entity or 'your default entity'}/{project}" for entity, project in places))
+        raise ValueError(
+            f"wandb_view=true: a view is of one W&B project, and these runs are in {found or 'none (tracking=wandb)'}; "
+            f"the page is written: {folder / 'index.html'}"
+        )
+    [(entity, project)] = places
+    groups = sorted({str(run.manifest["name"]) for run in comparison.runs})
+    logger.info("W&B view: %s", save_view(entity, project, groups, list(comparison.results)))
 
 
 MARKER = "comparison.json"

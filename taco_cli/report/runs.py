@@ -52,7 +52,7 @@ class Run:
     def analyses(self) -> list[Path]:
         """Tables and pictures that analyses left in the run folder."""
         kinds = {".csv", ".png"}
-        return sorted(p for p in (self.folder / "analysis").rglob("*") if p.suffix in kinds and p.is_file())
+        return sorted(p for p in (self.folder / "analysis").glob("*") if p.suffix in kinds and p.is_file())
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from taco_cli.config.schema import TrackingConfig
+from taco_cli.tracking.manifest import read_manifest
 from taco_cli.tracking.wandb_sink import _open
 
 
@@ -40,10 +41,18 @@ def log_evaluation(
             "name": f"{name} glue",
             "job_type": "evaluate",
             "tags": list(tracking.tags),
-            "config": {"run_folder": str(folder)},
+            "config": {"run_folder": str(folder), **_arm(folder)},
         }
     )
     run.define_metric("*", step_metric="step")
     for step in sorted(scores):
         run.log({"step": step, **scores[step]})
     run.finish()
+
+
+def _arm(folder: Path) -> dict[str, str]:
+    """Return what groups this run with those of its arm, as pre-training has it; nothing for a model without a run."""
+    manifest = read_manifest(folder / "manifest.json")
+    if manifest is None:
+        return {}
+    return {"label": manifest["label"], "group_key": manifest.get("config_hash_without_seed", "")}

@@ -116,7 +116,7 @@ def _open(arguments: dict[str, Any]) -> wandb.Run:
     if asked == "disabled":
         return _init(arguments, "disabled")
     if asked not in ("offline", "dryrun"):
-        reason = _why_not_online()
+        reason = why_not_online()
         if reason is None:
             try:
                 return _init(arguments, "online")
@@ -145,7 +145,7 @@ def _init(arguments: dict[str, Any], mode: Literal["online", "offline", "disable
     return wandb.init(**arguments, mode=mode, settings=settings)
 
 
-def _why_not_online() -> str | None:
+def why_not_online() -> str | None:
     """Return what stands in the way of an online run; None if nothing does."""
     host = os.environ.get("WANDB_BASE_URL") or wandb.setup().settings.base_url
     try:

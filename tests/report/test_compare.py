@@ -219,3 +219,29 @@ def test_the_same_runs_give_the_same_files(tmp_path: Path, make_run: MakeRun) ->
     second = compare(CompareConfig(runs=runs, output=str(tmp_path / "2"))).folder
     for name in ("comparison.json", "summary.csv", "curves.csv", "curves.png"):
         assert (first / name).read_bytes() == (second / name).read_bytes()
+
+
+def tracked(root: Path, make_run: MakeRun, projects: tuple[str, str] = ("taco", "taco")) -> Path:
+    for label, project in zip(("mlm", "taco"), projects, strict=True):
+        tracking = {"kind": "wandb", "project": project, "entity": None}
+        make_run(root, label, 1, falling(1), manifest={"wandb_id": "abc"}, tracking=tracking)
+    return root
+
+
+def test_view_of_the_same_metrics_where_the_runs_are(
+    tmp_path: Path, make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    monkeypatch.setattr("taco_cli.tracking.wandb_view.save_view", lambda *args: asked.append(args) or "https://here")
+    report = compare(CompareConfig(runs=str(tracked(tmp_path, make_run)), wandb_view=True))
+    assert asked == [(None, "taco", ["ablations"], list(report.comparison.results))]
+
+
+@pytest.mark.parametrize("projects", [("taco", "other"), None])
+def test_view_needs_one_project_and_the_page_is_there_before(
+    tmp_path: Path, make_run: MakeRun, projects: tuple[str, str] | None
+) -> None:
+    root = tracked(tmp_path, make_run, projects) if projects else two_arms(tmp_path, make_run)
+    with pytest.raises(ValueError, match=r"wandb_view=true: a view is of one W&B project"):
+        compare(CompareConfig(runs=str(root), wandb_view=True))
+    assert (root / "comparison" / "index.html").is_file()

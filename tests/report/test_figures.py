@@ -49,3 +49,7 @@ def test_colours_are_those_of_the_page() -> None:
     light = re.findall(r"--arm-\d: (#\w{6})", style)[: len(figures.COLOURS)]
     assert tuple(light) == figures.COLOURS
     assert len(figures.COLOURS) == COLOURS
+
+
+def test_same_runs_same_bytes(experiment: Path) -> None:
+    assert figures.draw(comparison(experiment)) == figures.draw(comparison(experiment))

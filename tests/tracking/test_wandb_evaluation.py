@@ -26,6 +26,9 @@ def _offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
 
 def test_scores_over_pre_training_steps(tmp_path: Path) -> None:
     tracking = TrackingConfig(kind=TrackingKind.wandb, tags=["x"])
+    (tmp_path / "run").mkdir()
+    manifest = {"status": "finished", "config": {}, "label": "taco", "config_hash_without_seed": "c0ffee"}
+    (tmp_path / "run" / "manifest.json").write_text(json.dumps(manifest))
     scores = {200: {"glue/cola/matthews": 20.0}, 100: {"glue/cola/matthews": 10.0}}
     log_evaluation(tracking, "ablations", "taco seed 1", tmp_path / "run", scores)
     (file,) = (tmp_path / "run" / "wandb").glob("offline-run-*/run-*.wandb")
@@ -34,5 +37,6 @@ def test_scores_over_pre_training_steps(tmp_path: Path) -> None:
     records = [json.loads(line) for line in printed.splitlines() if line]
     (run,) = (record["run"] for record in records if record["type"] == "run")
     assert (run["run_group"], run["display_name"], run["job_type"]) == ("ablations", "taco seed 1 glue", "evaluate")
+    assert run["config"]["update"].items() >= {"label": "taco", "group_key": "c0ffee"}.items()  # grouped with its arm
     printed = subprocess.run([*command, "--summary"], capture_output=True, text=True, check=True).stdout
     assert json.loads(printed)["summary"].items() >= {"glue/cola/matthews": 20.0, "step": 200}.items()

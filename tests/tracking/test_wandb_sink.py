@@ -217,7 +217,7 @@ def test_a_server_that_never_answers_is_given_up(monkeypatch):
         silent.listen()
         monkeypatch.setenv("WANDB_BASE_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
         monkeypatch.setenv("WANDB_API_KEY", "a" * 40)
-        assert "did not answer" in wandb_sink._why_not_online()
+        assert "did not answer" in wandb_sink.why_not_online()
 
 
 def test_a_key_in_netrc_counts(monkeypatch, tmp_path):
@@ -227,7 +227,7 @@ def test_a_key_in_netrc_counts(monkeypatch, tmp_path):
     monkeypatch.setenv("NETRC", str(netrc))
     monkeypatch.setenv("WANDB_BASE_URL", "http://localhost")
     monkeypatch.setattr(wandb_sink, "_answers", lambda url: True)
-    assert wandb_sink._why_not_online() is None
+    assert wandb_sink.why_not_online() is None
 
 
 def test_a_run_that_cannot_be_opened_online_goes_offline_under_its_id(config, folder, monkeypatch, caplog):
@@ -240,7 +240,7 @@ def test_a_run_that_cannot_be_opened_online_goes_offline_under_its_id(config, fo
         return real_init(**arguments)
 
     monkeypatch.setenv("WANDB_MODE", "online")
-    monkeypatch.setattr(wandb_sink, "_why_not_online", lambda: None)
+    monkeypatch.setattr(wandb_sink, "why_not_online", lambda: None)
     monkeypatch.setattr(wandb_sink.wandb, "init", init)
     manifest = {**new_manifest(config), "wandb_id": "abcd1234"}
     _run_job(config, [1], manifest=manifest)
