@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from taco_cli.config.analyze import AnalyzeConfig, as_list
+from taco_cli.config.analyze import AnalyzeConfig
 from taco_cli.config.compose import restored
 from taco_cli.config.schema import Architecture, EncoderConfig, RunConfig
+from taco_cli.config.subject import as_list
 from taco_cli.tracking import Manifest, RunFolder, exports_of, named_run_folders, read_manifest, slug
 
 

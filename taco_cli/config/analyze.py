@@ -15,7 +15,7 @@ from taco_cli.config.schema import (
     TokenizerConfig,
     TokenizerKind,
 )
-from taco_cli.config.subject import steps_problems, subject_problems
+from taco_cli.config.subject import as_list, steps_problems, subject_problems
 
 
 class Measure(StrEnum):
@@ -88,10 +88,3 @@ def _numbers(config: AnalyzeConfig) -> Iterator[str]:
         yield f"sequence_length={config.sequence_length}: must be at least 8"
     if config.device not in ("auto", "cpu", "cuda"):
         yield f"device={config.device}: allowed are auto, cpu, cuda"
-
-
-def as_list(value: Any) -> list[Any]:
-    """Return a value that may be one or several as a list."""
-    if value is None:
-        return []
-    return list(value) if isinstance(value, list | tuple) else [value]

@@ -9,7 +9,7 @@ from typing import Any
 
 from taco_cli.config.checks import ConfigError
 from taco_cli.config.schema import TrackingConfig, TrainerConfig
-from taco_cli.config.subject import steps_problems, subject_problems
+from taco_cli.config.subject import as_list, steps_problems, subject_problems
 
 
 class Pooling(StrEnum):
@@ -158,12 +158,3 @@ def check_task(task: TaskConfig) -> list[str]:
     if not task.metrics or (task.headline is not None and task.headline not in task.metrics):
         problems.append(f"task.headline={task.headline}: must be one of task.metrics={task.metrics}")
     return problems
-
-
-def as_list(value: Any) -> list[Any]:
-    """Return a value that may be one or several as a list; text is cut at commas."""
-    if value is None:
-        return []
-    if isinstance(value, str):
-        return [part.strip() for part in value.strip("[] ").split(",") if part.strip()]
-    return list(value) if isinstance(value, list | tuple) else [value]

@@ -21,3 +21,12 @@ def steps_problems(steps: Any, listed: list[Any]) -> Iterator[str]:
     """Yield what is wrong with `steps`; `listed` is its value as a list."""
     if steps not in ("last", "all") and not (steps and all(isinstance(step, int) for step in listed)):
         yield f"steps={steps}: allowed are last, all, or a list as steps=[1000,2000]"
+
+
+def as_list(value: Any) -> list[Any]:
+    """Return a value that may be one or several as a list; text is cut at commas."""
+    if value is None:
+        return []
+    if isinstance(value, str):
+        return [part.strip() for part in value.strip("[] ").split(",") if part.strip()]
+    return list(value) if isinstance(value, list | tuple) else [value]

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from taco_cli.config.glue import GlueConfig, as_list
+from taco_cli.config.glue import GlueConfig
+from taco_cli.config.subject import as_list
 from taco_cli.encoder import fingerprint
 from taco_cli.tracking import RunFolder, exports_of, named_run_folders, read_manifest, slug
 

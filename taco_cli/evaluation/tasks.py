@@ -9,7 +9,8 @@ import difflib
 from collections.abc import Sequence
 from typing import Any
 
-from taco_cli.config.glue import Score, TaskConfig, as_list
+from taco_cli.config.glue import Score, TaskConfig
+from taco_cli.config.subject import as_list
 
 _PAIR = ["sentence1", "sentence2"]
 _ENTAILMENT = ["entailment", "not_entailment"]
