@@ -17,7 +17,7 @@ from transformers import PreTrainedTokenizerFast
 
 from .blocks import IdArray
 from .split import pieces
-from .words import WordCache, looks_at_words
+from .words import Words, looks_at_words
 
 Label = TypeVar("Label")
 
@@ -36,7 +36,7 @@ class Encoder:
         backend.no_padding()
         backend.encode_special_tokens = True
         self._backend = backend
-        self._encode_batch = WordCache(self._tokenise).encode if looks_at_words(backend) else self._tokenise
+        self._encode_batch = Words(self._tokenise).encode if looks_at_words(backend) else self._tokenise
         ids = {i for i in tokenizer.all_special_ids if i != tokenizer.unk_token_id}
         self._is_special = np.zeros(len(tokenizer), dtype=bool)
         self._is_special[sorted(ids)] = True

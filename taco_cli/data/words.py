@@ -1,24 +1,24 @@
 """Ids of text word by word, where a tokenizer allows it: text repeats its words, and each is tokenised once.
 
-BERT's tokenizers never look across whitespace, so the ids of a text are those of what lies between spaces. A
-dictionary gives these several times faster than the library goes through the text.
+BERT's tokenizers never look across whitespace, so the ids of a text are those of what lies between spaces. To look
+them up is several times faster than to go through the text.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
-import re
 from collections.abc import Callable, Iterable
 
 import numpy as np
+import numpy.typing as npt
 from tokenizers import Tokenizer
 
 from .blocks import IdArray
 
-_CACHED_CHARACTERS = 2 << 20  # of the words that are kept, which take some 25 times that
-# What Python splits at and BERT removes, which joins its neighbours.
-_SPLIT_OTHERWISE = re.compile("[\x0b\x0c\x1c-\x1f\x85]")
+_KEPT_CHARACTERS = 2 << 20  # of the words that are remembered, which take some 20 times that
+# Python splits at these; BERT takes them out and joins what was around them.
+_NO_SPACES = "\x0b\x0c\x1c\x1d\x1e\x1f\x85"
 
 
 def looks_at_words(tokenizer: Tokenizer) -> bool:
@@ -29,33 +29,60 @@ def looks_at_words(tokenizer: Tokenizer) -> bool:
     return kinds == ["BertNormalizer", "BertPreTokenizer", "WordPiece"] and only_special
 
 
-class WordCache:
-    """Tokenises texts by a dictionary of words.
+class Words:
+    """Tokenises texts by a dictionary of their words.
 
     Args:
-        encode: returns the ids of each text, for words that are new and for texts that have to be seen as a whole.
+        encode: returns the ids of each text; it is given words that are new, and texts with signs at which words
+            cannot be told apart.
     """
 
     def __init__(self, encode: Callable[[list[str]], Iterable[IdArray]]) -> None:
         self._encode = encode
-        self._ids: dict[str, tuple[int, ...]] = {}
-        self._characters = 0
+        self._forget()
 
     def encode(self, texts: list[str]) -> list[IdArray]:
         """Return the ids of each text."""
-        whole = [text for text in texts if _SPLIT_OTHERWISE.search(text)]
-        of_whole = dict(zip(whole, self._encode(whole), strict=True))
-        words = [[] if text in of_whole else text.split() for text in texts]
-        self._learn(set().union(*words))
-        return [of_whole[text] if text in of_whole else self._look_up(w) for text, w in zip(texts, words, strict=True)]
+        whole = [any(sign in text for sign in _NO_SPACES) for text in texts]
+        of_whole = iter(self._encode(list(itertools.compress(texts, whole))))
+        of_others = iter(self._of_words([text.split() for text, one in zip(texts, whole, strict=True) if not one]))
+        return [next(of_whole) if one else next(of_others) for one in whole]
 
-    def _look_up(self, words: list[str]) -> IdArray:
-        ids = itertools.chain.from_iterable(map(self._ids.__getitem__, words))
-        return np.fromiter(ids, dtype=np.int32)
+    def _of_words(self, texts: list[list[str]]) -> list[IdArray]:
+        if self._characters > _KEPT_CHARACTERS:
+            self._forget()
+        counts = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
+        every = itertools.chain.from_iterable(texts)
+        numbers = np.fromiter(map(self._numbers.__getitem__, every), dtype=np.int32, count=int(counts.sum()))
+        self._learn()
+        ends = np.concatenate(([0], self._lengths[numbers].cumsum()))[counts.cumsum()]
+        return np.split(self._gather(numbers), ends[:-1]) if texts else []
 
-    def _learn(self, words: set[str]) -> None:
-        if self._characters > _CACHED_CHARACTERS:
-            self._ids, self._characters = {}, 0
-        new = [word for word in words if word not in self._ids]
+    def _gather(self, numbers: npt.NDArray[np.int32]) -> IdArray:
+        lengths = self._lengths[numbers]
+        before = lengths.cumsum() - lengths  # in the result
+        return self._ids[np.repeat(self._starts[numbers] - before, lengths) + np.arange(lengths.sum())]
+
+    def _learn(self) -> None:
+        """Tokenise the words that were numbered since the last call."""
+        new = list(itertools.islice(self._numbers, len(self._lengths), None))
+        arrays = list(self._encode(new))
+        lengths = np.fromiter(map(len, arrays), dtype=np.int64, count=len(arrays))
+        self._starts = np.concatenate((self._starts, len(self._ids) + lengths.cumsum() - lengths))
+        self._lengths = np.concatenate((self._lengths, lengths))
+        self._ids = np.concatenate((self._ids, *arrays))
         self._characters += sum(map(len, new))
-        self._ids.update(zip(new, (tuple(ids.tolist()) for ids in self._encode(new)), strict=True))
+
+    def _forget(self) -> None:
+        self._numbers = _Numbers()
+        self._characters = 0
+        self._starts = self._lengths = np.empty(0, dtype=np.int64)  # by number; where a word's ids are in `_ids`
+        self._ids: IdArray = np.empty(0, dtype=np.int32)
+
+
+class _Numbers(dict[str, int]):
+    """Counts words through as they are met."""
+
+    def __missing__(self, word: str) -> int:
+        number = self[word] = len(self)
+        return number
