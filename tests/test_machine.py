@@ -56,3 +56,14 @@ def test_length_of_a_run_in_steps_is_estimated(make_config: MakeConfig) -> None:
     tokens = 1000 * config.batch_size * config.sequence_length
     assert worth_compiling(config, flops_per_token=1e6, peak=tokens * 1e6 / 0.4 / 1000)[0]
     assert not worth_compiling(config, flops_per_token=1e6, peak=tokens * 1e6 / 0.4 / 10)[0]
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_continued_run_goes_on_as_it_was_started_unless_asked(make_config: MakeConfig, before: bool) -> None:
+    for budget in ("1min", "20min"):
+        config = make_config(budget=budget, trainer__compile="auto")
+        chosen, why = worth_compiling(config, flops_per_token=1e6, peak=1e12, before=before)
+        assert chosen is before
+        assert "as the run was started" in why
+    asked = make_config(trainer__compile=str(not before))
+    assert worth_compiling(asked, flops_per_token=1e6, peak=1e12, before=before)[0] is not before

@@ -170,7 +170,8 @@ def _announce(
     config = run.config
     flops_per_token = _flops_per_token(config, module)
     peak = peak_flops(run.machine)
-    compiled, why = worth_compiling(config, flops_per_token, peak * run.ranks.world_size)
+    before = None if resumed is None else (run.former or {}).get("compiled")
+    compiled, why = worth_compiling(config, flops_per_token, peak * run.ranks.world_size, before)
     module.encoder.set_compiled(compiled)
     run.manifest["flops_per_token"] = flops_per_token
     run.manifest["pool"] = config.micro_batch_size or config.batch_size
