@@ -99,8 +99,8 @@ def read_table(path: Path) -> list[Row]:
 
 
 def parsed(row: dict[str, str]) -> Row:
-    """Turn the cells of a row into numbers where they are numbers; empty ones go."""
-    return {key: _number(cell) for key, cell in row.items() if cell != ""}
+    """Turn the cells of a row into numbers where they are numbers."""
+    return {key: _number(cell) for key, cell in row.items()}
 
 
 def replace_file(path: Path, content: bytes) -> None:

@@ -51,8 +51,9 @@ class Run:
     @property
     def analyses(self) -> list[Path]:
         """Tables and pictures that analyses left in the run folder."""
-        kinds = {".csv", ".png"}
-        return sorted(p for p in (self.folder / "analysis").glob("*") if p.suffix in kinds and p.is_file())
+        kinds, folder = {".csv", ".png"}, self.folder / "analysis"
+        found = sorted(p for p in folder.rglob("*") if p.suffix in kinds and p.is_file())
+        return [path for path in found if path.relative_to(folder).parts[0] != "earlier"]  # made with other settings
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ def test_rows_are_tidy_and_come_back_as_numbers(tmp_path: Path) -> None:
     text = (tmp_path / "new" / "made.csv").read_text()
     assert text == "step,kind,layer,value\n1,a,0,1\n1,,1,0.33333333\n"
     assert table.rows([1]) == read_table(tmp_path / "new" / "made.csv")
-    assert table.rows([1])[1] == {"step": 1, "layer": 1, "value": 0.33333333}
+    assert table.rows([1])[1] == {"step": 1, "kind": "", "layer": 1, "value": 0.33333333}
     assert table.rows([2]) == []
 
 
