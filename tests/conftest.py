@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from taco_cli.cli import _Terminal
 from taco_cli.config.checks import check
 from taco_cli.config.schema import Accelerator, Architecture, CorpusSource, OptimizerName, Precision, RunConfig
 
@@ -19,6 +21,18 @@ os.environ.setdefault("WANDB_MODE", "offline")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 MakeConfig = Callable[..., RunConfig]
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_before() -> Iterator[None]:
+    """Take back what a command that ran in this process did to logging, or the next tests would see it."""
+    root, own = logging.getLogger(), logging.getLogger("taco_cli")
+    levels = root.level, own.level
+    yield
+    for handler in [handler for handler in root.handlers if isinstance(handler, _Terminal)]:
+        root.removeHandler(handler)
+    root.setLevel(levels[0])
+    own.setLevel(levels[1])
 
 
 @pytest.fixture(scope="session")
