@@ -11,8 +11,7 @@ import torch
 from taco_cli.config.budget import Budget, BudgetKind
 from taco_cli.config.schema import Accelerator, Precision, RunConfig, TrainerConfig
 
-# Compiling takes 25 to 30 s with nothing cached and saves 15 to 20 % of a step, so it is earned back after some 200 s.
-# Whether torch has the graph in its cache shows only when it has been traced, which takes a third of that time.
+# Compiling takes 20 to 30 s with nothing cached, so only a run of some minutes earns it back.
 _COMPILE_FROM_SECONDS = 200
 _TYPICAL_SHARE_OF_PEAK = 0.4
 
