@@ -17,6 +17,7 @@ from transformers import PreTrainedTokenizerFast
 
 from .blocks import IdArray
 from .split import pieces
+from .words import Words, looks_at_words
 
 Label = TypeVar("Label")
 
@@ -35,6 +36,7 @@ class Encoder:
         backend.no_padding()
         backend.encode_special_tokens = True
         self._backend = backend
+        self._encode_batch = Words(self._tokenise).encode if looks_at_words(backend) else self._tokenise
         ids = {i for i in tokenizer.all_special_ids if i != tokenizer.unk_token_id}
         self._is_special = np.zeros(len(tokenizer), dtype=bool)
         self._is_special[sorted(ids)] = True
@@ -49,8 +51,11 @@ class Encoder:
 
     def _encode_pieces(self, texts: list[str]) -> Iterator[IdArray]:
         for _, batch in _chunks((None, text) for text in texts):  # one document can be larger than a chunk
-            for encoding in self._backend.encode_batch_fast(batch, add_special_tokens=False):
-                yield np.array(encoding.ids, dtype=np.int32)
+            yield from self._encode_batch(batch)
+
+    def _tokenise(self, texts: list[str]) -> list[IdArray]:
+        encodings = self._backend.encode_batch_fast(texts, add_special_tokens=False)
+        return [np.array(encoding.ids, dtype=np.int32) for encoding in encodings]
 
     def stream(self, documents: Iterable[tuple[Label, str]]) -> Iterator[tuple[Label, IdArray]]:
         """Yield label and ids of each labelled document, in order."""
