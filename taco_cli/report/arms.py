@@ -179,8 +179,8 @@ def _expand(across: Sequence[str], keys: set[str]) -> list[str]:
             hint = f"; did you mean {' or '.join(near)}?" if near else ""
             raise ValueError(f"across={name}: no such key in the configuration of these runs{hint}")
         allowed += GROUPS.get(name, (name,))
-        if name in ("corpus", "tokenizer"):
-            allowed.append(f"{name} data")
+        # What is read follows from the keys that say what to read.
+        allowed += [data for data, section in FINGERPRINTS.items() if under(name, [section])]
     return allowed
 
 
@@ -190,14 +190,13 @@ def _refuse_differences(runs: Sequence[Run], configs: Sequence[dict[str, Any]], 
         return
     lines = [f"  {key}: {_spread(key, runs, configs)}" for key in keys[:12]]
     more = [f"  and {len(keys) - 12} more"] if len(keys) > 12 else []
-    names = ",".join(dict.fromkeys(map(_section, keys)))
     raise ValueError(
         "\n".join(
             [
                 "these runs differ in more than objective and seed, so that no difference has one cause:",
                 *lines,
                 *more,
-                f"compare fewer runs, or say that this is meant: across=[{names}]",
+                f"compare fewer runs, or say that this is meant: {_across(keys)}",
             ]
         )
     )
@@ -211,7 +210,7 @@ def _split(label: str, members: Sequence[tuple[Run, dict[str, Any]]], allowed: S
         raise ValueError(
             f"runs labelled {label} are not replicates, as they differ in more than their seed:\n"
             + "\n".join(lines)
-            + f"\ngive them different labels, or split the label: across=[{','.join(wrong)}]"
+            + f"\ngive them different labels, or split the label: {_across(wrong)}"
         )
     # A fingerprint follows from the keys beside it; as a name it would say nothing.
     shown = [key for key in keys if key not in FINGERPRINTS] or keys
@@ -229,8 +228,13 @@ def _spread(key: str, runs: Sequence[Run], configs: Sequence[dict[str, Any]]) ->
     return "; ".join(parts)
 
 
-def _section(key: str) -> str:
-    return key.removesuffix(" data") if key in FINGERPRINTS else key
+def _across(keys: Sequence[str]) -> str:
+    """Write what allows these differences: a fingerprint needs no name where a key of its section has one."""
+    named = [key for key in keys if key not in FINGERPRINTS]
+    sections = [FINGERPRINTS[key] for key in keys if key in FINGERPRINTS]
+    return (
+        f"across=[{','.join([*named, *(name for name in sections if not any(under(key, [name]) for key in named))])}]"
+    )
 
 
 def _text(value: Any) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from taco_cli.report.arms import Arm
+from taco_cli.report.glue import in_words
 from taco_cli.report.runs import Outputs, Run
 
 # An arm's common steps may end a little before its longest seed, as with a budget of time they do.
@@ -84,10 +85,11 @@ def _unlike(runs: Sequence[Run]) -> list[str]:
 
 
 def _fine_tuned_otherwise(runs: Sequence[Run]) -> Iterator[str]:
-    for task in sorted({task for run in runs for task in run.fine_tuning}):
-        settings = sorted({run.fine_tuning[task] for run in runs if task in run.fine_tuning})
+    tables = [run.fine_tuning.settings for run in runs]
+    for task in sorted({task for table in tables for task in table}):
+        settings = sorted({in_words(table[task]) for table in tables if task in table})
         if len(settings) > 1:
-            yield f"glue/{task} was not measured alike in all runs, so its scores do not compare: {'; '.join(settings)}"
+            yield f"{task} was not measured alike in all runs, so its scores do not compare: {'; '.join(settings)}"
 
 
 def _several(runs: Sequence[Run], *path: str) -> bool:

@@ -12,6 +12,7 @@ from rich.console import RenderableType
 
 from taco_cli.config.compare import CompareConfig
 from taco_cli.report import figures, page, tables, terminal
+from taco_cli.report.glue import OTHERS
 from taco_cli.report.results import Comparison, evaluate
 from taco_cli.report.runs import paths_of, read_runs
 
@@ -64,7 +65,8 @@ def _save_view(comparison: Comparison, folder: Path) -> None:
         )
     [(entity, project)] = places
     groups = sorted({str(run.manifest["name"]) for run in comparison.runs})
-    logger.info("W&B view: %s", save_view(entity, project, groups, list(comparison.results)))
+    metrics = [metric for metric in comparison.results if not metric.startswith(OTHERS)]  # W&B has no such names
+    logger.info("W&B view: %s", save_view(entity, project, groups, metrics))
 
 
 MARKER = "comparison.json"

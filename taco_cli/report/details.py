@@ -1,4 +1,4 @@
-"""The page's sections below the statistics: fine-tuning, analyses, configuration, runs, provenance."""
+"""The page's sections below the statistics: analyses, configuration, runs, provenance."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from taco_cli.config.compare import Axis
 from taco_cli.report import words
 from taco_cli.report.analyses import Analysis, Key, pictures, read_analyses, shared_pictures
 from taco_cli.report.arms import Arm, differing
-from taco_cli.report.markup import arm_name, fine, grid, row, section
+from taco_cli.report.markup import arm_name, arm_names, fine, grid, row, section
 from taco_cli.report.results import Comparison
 from taco_cli.report.runs import Run, paths_of
-from taco_cli.report.statistics import Estimate
 
 MOST_ANALYSIS_ROWS = 80
 MOST_VALUES = 8
@@ -29,40 +28,6 @@ PROVENANCE = {
     "Versions": "versions",
     "Commit": "git_commit",
 }
-
-
-def glue(comparison: Comparison) -> str:
-    """Fine-tuning scores at the last checkpoint that all seeds of an arm share."""
-    metrics = [metric for metric in comparison.results if metric.startswith("glue/")]
-    if not metrics:
-        return ""
-    names = [arm.name for arm in comparison.arms]
-    rows = []
-    for metric in metrics:
-        finals = {result.arm: result.final for result in comparison.results[metric]}
-        best = max((final.value for final in finals.values() if final), default=None)
-        _, task, name = [*metric.split("/", 2), ""][:3]
-        rows.append(row(escape(task) + fine(name), [_score(finals.get(arm), best) for arm in names]))
-    text = (
-        "GLUE: mean over pre-training seeds of the mean over fine-tuning seeds, with "
-        f"{words.percent(comparison.config.confidence)} interval. The highest mean of a row is in bold, "
-        "which says nothing about whether it differs from the others."
-    )
-    return section("Fine-tuning", text, grid(["Task", *_heads(comparison, names)], rows))
-
-
-def _score(final: Estimate | None, best: float | None) -> str:
-    if final is None:
-        return "–"
-    value = words.decimals(final.value, words.places(final.value, 3))
-    value = f"<strong>{value}</strong>" if final.value == best else value
-    if final.low is None or final.high is None:
-        return value
-    return value + fine(f"± {words.number((final.high - final.low) / 2, 2)}")
-
-
-def _heads(comparison: Comparison, names: list[str]) -> list[str]:
-    return [arm_name(comparison, name) for name in names]
 
 
 def analyses(comparison: Comparison) -> str:
@@ -83,7 +48,7 @@ def _analysis(comparison: Comparison, analysis: Analysis) -> str:
     for key, by_arm in list(cells.items())[:MOST_ANALYSIS_ROWS]:
         first, *others = map(escape, key or ("",))
         rows.append(row(first, [*others, *(words.number(by_arm.get(arm)) for arm in analysis.arms)]))
-    heads = [*map(escape, analysis.keys or [""]), *_heads(comparison, analysis.arms)]
+    heads = [*map(escape, analysis.keys or [""]), *arm_names(comparison, analysis.arms)]
     if (left := len(cells) - len(rows)) > 0:
         note += f" {left} more rows are in the run folders."
     table = grid(heads, rows, "plain") + fine(note.strip())
@@ -124,7 +89,7 @@ def differences(comparison: Comparison) -> str:
         return ""
     rows = [row(f"<code>{escape(key)}</code>", [escape(_text(config.get(key))) for config in configs]) for key in keys]
     text = "Every setting that is not the same in all arms; all others that decide the numbers are equal."
-    return section("What differs", text, grid(["Setting", *_heads(comparison, names)], rows))
+    return section("What differs", text, grid(["Setting", *arm_names(comparison, names)], rows))
 
 
 def runs(comparison: Comparison) -> str:

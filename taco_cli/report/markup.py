@@ -23,6 +23,11 @@ def arm_name(comparison: Comparison, arm: str) -> str:
     return f'<span class="swatch arm-{colour(comparison, arm)}"></span>{escape(arm)}'
 
 
+def arm_names(comparison: Comparison, names: Sequence[str]) -> list[str]:
+    """Arms' names with their colours, as heads of a table."""
+    return [arm_name(comparison, name) for name in names]
+
+
 def fine(text: str) -> str:
     """Text in small print."""
     return f'<span class="fine">{escape(text)}</span>'

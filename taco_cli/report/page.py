@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from importlib import resources
 
-from taco_cli.report import details, sections, words
+from taco_cli.report import details, fine_tuning, sections, words
 from taco_cli.report.payload import as_json, payload, points_per_curve
 from taco_cli.report.results import Comparison
 
@@ -21,7 +21,7 @@ def render(comparison: Comparison) -> str:
         "metric_options": _options(comparison),
         "axis_options": _axis_options(comparison),
         "statistics": sections.statistics(comparison),
-        "glue": details.glue(comparison),
+        "glue": fine_tuning.glue(comparison),
         "analyses": details.analyses(comparison),
         "differences": details.differences(comparison),
         "runs": details.runs(comparison),

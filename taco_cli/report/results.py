@@ -12,6 +12,7 @@ from taco_cli.report import words
 from taco_cli.report.arms import Arm, Replicates, group
 from taco_cli.report.cautions import cautions
 from taco_cli.report.curves import Floats
+from taco_cli.report.glue import LAST, OTHERS
 from taco_cli.report.runs import Outputs, Run
 from taco_cli.report.statistics import (
     Difference,
@@ -25,8 +26,8 @@ from taco_cli.report.statistics import (
 
 DEFAULT_BASELINE = "mlm"
 # Metrics on the page unless told; of these, the first kinds are worth a steps-to-match.
-SHOWN = ("val/", "glue/", "train/", "throughput/tokens_per_second")
-MATCHED = ("val/", "glue/")
+SHOWN = ("val/", LAST, OTHERS, "train/", "throughput/tokens_per_second")
+MATCHED = ("val/", LAST, OTHERS)
 # Scores of single layers and paradigms, by the hundred: shown if asked for.
 DETAILS = ("_layer_", "_of_")
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from taco_cli.report.curves import Curve, read_metrics
-from taco_cli.report.glue import read_glue
+from taco_cli.report.glue import Scores, read_glue
 from taco_cli.tracking import run_folders
 from taco_cli.tracking.manifest import identity
 
@@ -28,7 +28,7 @@ FINGERPRINTS = {"corpus data": "corpus", "tokenizer data": "tokenizer"}
 class Run:
     """One run folder as it is now.
 
-    `status` is the manifest's, or `killed`: running, but by no process; `fine_tuning` has the settings by task.
+    `status` is the manifest's, or `killed`: running, but by no process; `curves` has those of `fine_tuning` too.
     """
 
     folder: Path
@@ -37,7 +37,7 @@ class Run:
     status: str
     manifest: dict[str, Any] = field(repr=False)
     curves: dict[str, Curve] = field(repr=False)
-    fine_tuning: dict[str, str] = field(repr=False, default_factory=dict)
+    fine_tuning: Scores = field(repr=False, default_factory=Scores)
 
     @cached_property
     def identity(self) -> dict[str, Any]:
@@ -130,7 +130,7 @@ def read_run(folder: Path) -> Run:
         status = "killed"
     curves = read_metrics(folder / "metrics.csv")
     scores = read_glue(folder / "glue.csv", curves)
-    return Run(folder, label, seed, status, manifest, curves | scores.curves, scores.settings)
+    return Run(folder, label, seed, status, manifest, curves | scores.curves, scores)
 
 
 def is_locked(folder: Path) -> bool:

@@ -16,6 +16,7 @@ from scipy.special import stdtrit
 from taco_cli.config.compare import Axis, Direction
 from taco_cli.report.arms import Bools, Replicates
 from taco_cli.report.curves import Floats, Integers
+from taco_cli.report.glue import LAST, OTHERS
 
 ONE_SEED = "cannot be said with one seed"
 RISING = ("accuracy", "hits", "f1", "matthews", "pearson", "spearman", "correlation", "mcc")
@@ -73,14 +74,14 @@ class Match:
 def direction_of(metric: str, told: Direction = Direction.auto) -> Direction | None:
     """Tell whether more is better of a metric: as told, else by its name; None where the name does not say.
 
-    Losses (``train/loss``, ``val/mlm``, ``val/tc``) fall, accuracies and ``glue/`` scores rise.
+    Losses (``train/loss``, ``val/mlm``, ``val/tc``) fall, accuracies and ``glue`` scores rise.
     """
     if told is not Direction.auto:
         return told
     name = metric.rsplit("/", 1)[-1]
     if name in FALLING_NAMES or any(word in name for word in FALLING):
         return Direction.down
-    if metric.startswith("glue/") or any(word in name for word in RISING):
+    if metric.startswith((LAST, OTHERS)) or any(word in name for word in RISING):
         return Direction.up
     return None
 

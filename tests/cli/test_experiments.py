@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from taco_cli import cli
 from tests.cli.conftest import Command
 
 CONF = Path(__file__).parents[2] / "conf"
 EXPERIMENTS = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
+COMPARED = {"corruption", "data_efficiency", "embedding_quality"}
 RUNS = {"ablations": 5, "demo": 2, "corruption": 2, "data_efficiency": 4, "embedding_quality": 1 + 4}
 ARMS = ["mlm", "taco", "ablation_concentrated", "ablation_unmasked", "ablation_tp"]
 
@@ -33,6 +37,22 @@ def test_experiment_runs_as_its_first_comment_says(command: Command, tmp_path: P
     runs = manifests(tmp_path / "outputs")
     assert len(runs) == RUNS.get(name, 1)
     assert {run["status"] for run in runs} == {"finished"}
+    if name in COMPARED:
+        compare_as_said(command, name)
+
+
+def compare_as_said(command: Command, name: str) -> None:
+    """The file's taco-compare works, and so does what is advised where `across` is left out."""
+    text = (CONF / "experiment" / f"{name}.yaml").read_text()
+    [said] = re.findall(r"^# taco-compare (.*)$", text, re.M)
+    ended = command("", *shlex.split(said), tiny=False, entry=cli.compare)
+    assert ended.status == 0, ended.err
+    assert "baseline" in ended.out
+    refused = command(f"runs=outputs/{name}", tiny=False, entry=cli.compare)
+    assert refused.status == 1
+    [advised] = re.findall(r"(across=\S+)$", refused.err, re.M)
+    ended = command(f"runs=outputs/{name} {advised}", tiny=False, entry=cli.compare)
+    assert ended.status == 0, ended.err
 
 
 def test_arms_differ_under_objective_only(command: Command, tmp_path: Path) -> None:

@@ -65,6 +65,25 @@ def test_another_corpus_under_the_same_settings_is_refused(tmp_path: Path, make_
     assert len(group(runs(tmp_path), ["corpus data"])) == 2
 
 
+def test_what_is_read_follows_from_the_key_that_says_what_to_read(tmp_path: Path, make_run: MakeRun) -> None:
+    for label, data, fraction in (("mlm", "half", 0.5), ("taco", "whole", 1.0)):
+        corpus = {"name": "text", "fraction": fraction}
+        make_run(tmp_path, label, 1, manifest={"corpus": {"fingerprint": data}}, corpus=corpus)
+    with pytest.raises(ValueError, match=r"across=\[corpus\.fraction\]$"):
+        group(runs(tmp_path))
+    assert len(group(runs(tmp_path), ["corpus.fraction"])) == 2
+
+
+@pytest.mark.parametrize("labels", [("mlm", "taco"), ("taco", "taco")])
+def test_advice_for_data_alone_is_a_key_that_works(tmp_path: Path, make_run: MakeRun, labels: tuple[str, str]) -> None:
+    for seed, label in enumerate(labels):
+        corpus = {"corpus": {"fingerprint": str(seed)}}
+        make_run(tmp_path, label, seed, manifest=corpus, corpus={"name": "text"}, masking={"rate": 0.1 * seed})
+    with pytest.raises(ValueError, match=r"across=\[masking\.rate,corpus\]$"):
+        group(runs(tmp_path))
+    assert len(group(runs(tmp_path), ["masking.rate", "corpus"])) == 2
+
+
 def test_the_same_seed_twice_is_refused(tmp_path: Path, make_run: MakeRun) -> None:
     make_run(tmp_path / "a", "mlm", 1)
     make_run(tmp_path / "b", "mlm", 1)

@@ -233,8 +233,12 @@ def test_view_of_the_same_metrics_where_the_runs_are(
 ) -> None:
     asked = []
     monkeypatch.setattr("taco_cli.tracking.wandb_view.save_view", lambda *args: asked.append(args) or "https://here")
-    report = compare(CompareConfig(runs=str(tracked(tmp_path, make_run)), wandb_view=True))
-    assert asked == [(None, "taco", ["ablations"], list(report.comparison.results))]
+    root = tracked(tmp_path, make_run)
+    rows = ("rte,9,1,accuracy,50,quick", "rte,9,1,accuracy,51,taco")
+    (root / "mlm" / "seed_1" / "glue.csv").write_text("\n".join(["task,step,seed,metric,value,protocol", *rows, ""]))
+    report = compare(CompareConfig(runs=str(root), wandb_view=True))
+    assert "glue_quick/rte/accuracy" in report.comparison.results  # which is no name that W&B has
+    assert asked == [(None, "taco", ["ablations"], ["val/mlm", "val/similarity_intra", "glue/rte/accuracy"])]
 
 
 @pytest.mark.parametrize("projects", [("taco", "other"), None])
