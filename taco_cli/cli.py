@@ -122,9 +122,10 @@ def _analyze(composed: DictConfig, request: StopRequest) -> Outcome:
     check_analyze(config)
     if config.run and (ignored := overridden(OF_A_RUN)):
         raise ConfigError(f"{', '.join(ignored)}: a run is analysed with its own settings; this is for model=...")
-    from taco_cli.analysis import analyze
+    from taco_cli.analysis import analyze, track
 
     analyses = analyze(config)
+    track(analyses, config)
     return Outcome("analyze", "finished", str(analyses[-1].subject.results))
 
 

@@ -17,7 +17,7 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, ScalarFormatter
+from matplotlib.ticker import FixedLocator, MaxNLocator, StrMethodFormatter
 
 from taco_cli.analysis.tables import Row, replace_file
 
@@ -219,7 +219,9 @@ def _draw(axes: Axes, panel: Panel, colours: Mapping[str, str]) -> None:
         axes.set_ylim(-0.02 * top, 1.02 * top)
     if view.x == "distance":
         axes.set_xscale("log", base=2)
-        axes.xaxis.set_major_formatter(ScalarFormatter())
+        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:.0f}"))
+    elif len(places := {place for several in lines.values() for x, _ in several for place in x}) == 1:
+        axes.xaxis.set_major_locator(FixedLocator(list(places)))
     else:
         axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
     if any(lines):
@@ -227,14 +229,22 @@ def _draw(axes: Axes, panel: Panel, colours: Mapping[str, str]) -> None:
 
 
 def _name_ends(axes: Axes, lines: Lines, colours: Mapping[str, str]) -> None:
-    """Write each line's name beside its end, pushed apart where ends are close."""
+    """Write each line's name beside its end, pushed apart where ends are close, and none above the panel."""
     low, high = axes.get_ylim()
-    gap, at = 0.085 * (high - low), -math.inf
+    gap = 0.085 * (high - low)
     right = max(x[-1] for several in lines.values() for x, _ in several)
     ends = sorted((sum(y[-1] for _, y in several) / len(several), name) for name, several in lines.items())
-    first = min(ends[0][0], high - gap * (len(ends) - 1))
-    for index, (end, name) in enumerate(ends):
-        at = first if index == 0 else max(end, at + gap)
+    for at, (_, name) in zip(_apart([end for end, _ in ends], gap, high), ends, strict=True):
         text = name.replace("_", " ") if len(name) <= _LONGEST_LINE_NAME else f"{name[: _LONGEST_LINE_NAME - 1]}…"
         place: dict[str, Any] = {"xytext": (5, 0), "textcoords": "offset points", "va": "center"}
         axes.annotate(text, (right, at), color=colours[name], fontsize=8, annotation_clip=False, **place)
+
+
+def _apart(places: Sequence[float], gap: float, highest: float) -> list[float]:
+    """Return ascending places with at least ``gap`` between them: moved up, and down again from the highest allowed."""
+    apart: list[float] = []
+    for place in places:
+        apart.append(max(place, apart[-1] + gap) if apart else place)
+    for index in reversed(range(len(apart))):
+        apart[index] = min(apart[index], highest - gap * (len(apart) - 1 - index))
+    return apart

@@ -26,23 +26,23 @@ QUESTION = "Gradients: which positions, and which rows of the vocabulary, does e
 _SHARE = {"measure": "share"}
 VIEWS = (
     *(
-        View(f"{term}: share at positions, by layer, last step", "layer", "group",
+        View(f"{term}: positions by layer, last step", "layer", "group",
              {"term": term, "at": "states", **_SHARE, "step": LAST}, "share of squared norm")
         for term in ("mlm", "tc", "tp")
     ),
     *(
-        View(f"{term}: share at unmasked positions, embeddings", "step", "",
+        View(f"{term}: unmasked positions, embeddings", "step", "",
              {"term": term, "at": "states", "group": "unmasked", **_SHARE, "layer": 0}, "share of squared norm")
         for term in ("mlm", "tc", "tp")
     ),
     *(
-        View(f"{term}: rows of the vocabulary, through the input", "step", "group",
+        View(f"{term}: vocabulary rows, as input", "step", "group",
              {"term": term, "at": "words_input", **_SHARE}, "share of squared norm")
         for term in ("mlm", "tc", "tp")
     ),
 )  # fmt: skip
 COMPARED = tuple(
-    View(f"{term}: unmasked positions by layer, last step", "layer", "",
+    View(f"{term}: unmasked positions, last step", "layer", "",
          {"term": term, "at": "states", "group": "unmasked", **_SHARE, "step": LAST}, "share of squared norm")
     for term in ("mlm", "tc", "tp")
 )  # fmt: skip

@@ -20,10 +20,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
-from taco_cli.analysis.conllu import Sentence, read_conllu
 from taco_cli.analysis.figures import LAST, Headline, View
 from taco_cli.analysis.material import Material
 from taco_cli.analysis.tables import Row
+from taco_cli.data.conllu import Tagged, read_conllu, tokenize_words
 from taco_cli.encoder import Encoder
 from taco_cli.objectives import Batch, Corrupted, SpecialTokens
 
@@ -35,7 +35,7 @@ QUESTION = "Probes: what can be read from states at masked and at untouched posi
 _RIDGE = 10.0
 _ACCURACY = {"measure": "accuracy"}
 _MAJORITY = {"measure": "majority"}
-_TITLES = {"identity": "the token's identity", "part_of_speech": "part of speech"}
+_TITLES = {"identity": "token identity", "part_of_speech": "part of speech"}
 VIEWS = (
     *(
         View(f"{title} by layer, last step", "layer", "positions",
@@ -102,7 +102,7 @@ def measure(encoder: Encoder, material: Material) -> Iterator[Row]:
     sentences = [
         read_conllu(path)[: settings.probe_sentences] for path in (settings.conllu_train, settings.conllu_test)
     ]
-    tags = sorted({tag for sentence in sentences[0] for _, tag in sentence})
+    tags = sorted({tag for sentence in sentences[0] for tag in sentence.tags})
     train, test = (
         collect(encoder, tagged_batches(part, tags, encoder, material), material, thin=thin)
         for part, thin in zip(sentences, (True, False), strict=True)
@@ -161,28 +161,29 @@ def probe(train: LabelledStates, test: LabelledStates, name: str) -> Iterator[Ro
 
 
 def tagged_batches(
-    sentences: list[Sentence], tags: list[str], encoder: Encoder, material: Material
+    sentences: list[Tagged], tags: list[str], encoder: Encoder, material: Material
 ) -> Iterator[tuple[Corrupted, Tensor]]:
-    """Yield corrupted batches of sentences with the tag's index at each word's first piece, -1 elsewhere."""
+    """Yield corrupted batches of sentences with the tag's index at each word's first piece, -1 elsewhere.
+
+    They come from the shortest to the longest, so that little is padding.
+    """
     length = min(material.config.sequence_length, encoder.positions)
-    for start in range(0, len(sentences), material.settings.batch_size):
-        part = sentences[start : start + material.settings.batch_size]
-        encoded = material.corpus.tokenizer(
-            [[word for word, _ in sentence] for sentence in part],
-            is_split_into_words=True,
-            truncation=True,
-            max_length=length,
-            padding=True,
-            return_tensors="pt",
-        )
-        labels_NL = torch.full_like(encoded["input_ids"], _NO_LABEL)
+    index = {tag: number for number, tag in enumerate(tags)}
+    encoded = list(tokenize_words(sentences, material.corpus.tokenizer, length))
+    order = sorted(range(len(encoded)), key=lambda number: len(encoded[number].ids))
+    for start in range(0, len(order), material.settings.batch_size):
+        numbers = order[start : start + material.settings.batch_size]
+        part = [encoded[number] for number in numbers]
+        lengths_N = torch.tensor([len(sentence.ids) for sentence in part])
+        real_NL = torch.arange(int(lengths_N.max())) < lengths_N[:, None]
+        ids_NL = torch.full(real_NL.shape, material.special.pad_id)
+        ids_NL[real_NL] = torch.tensor([token for sentence in part for token in sentence.ids])
+        labels_NL = torch.full_like(ids_NL, _NO_LABEL)
         for row, sentence in enumerate(part):
-            words = encoded.word_ids(row)
-            for column, word in enumerate(words):
-                if word is not None and word != words[column - 1] and sentence[word][1] in tags:
-                    labels_NL[row, column] = tags.index(sentence[word][1])
-        example_N = torch.arange(start, start + len(part))
-        batch = Batch(encoded["input_ids"], example_N, torch.zeros_like(example_N), encoded["attention_mask"].bool())
+            for place, tag in zip(sentence.places, sentence.tags, strict=True):
+                labels_NL[row, place] = index.get(tag, _NO_LABEL)
+        example_N = torch.tensor(numbers)
+        batch = Batch(ids_NL, example_N, torch.zeros_like(example_N), real_NL)
         yield material.corrupt(material.on_device(batch)), labels_NL.to(material.device)
 
 

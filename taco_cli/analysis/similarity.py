@@ -29,7 +29,7 @@ _MAIN = ("intra", "inter", "inter_matched")
 VIEWS = (
     View("h, last layer", "step", "measure", {"vector": "h", "measure": _MAIN, **_LAST}, "mean cosine"),
     View("g = h − e, last layer", "step", "measure", {"vector": "g", "measure": _MAIN, **_LAST}, "mean cosine"),
-    View("without pairs of equal tokens, last layer", "step", "vector",
+    View("no pairs of equal tokens, last layer", "step", "vector",
          {"measure": "gap_distinct", **_LAST}, "intra − inter"),
     View("h by layer, last step", "layer", "measure",
          {"step": LAST, "vector": "h", "distance": "", "measure": _MAIN}, "mean cosine"),

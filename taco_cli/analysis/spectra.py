@@ -29,10 +29,13 @@ def uniformity(vectors_Pd: Tensor, t: float = 2.0) -> float:
     count = len(units_Pd)
     if count < 2:
         return math.nan
-    total = 0.0
-    for rows_Cd in units_Pd.split(max(1, _AT_ONCE // count)):
-        squared_CP = (2 - 2 * rows_Cd @ units_Pd.T).clamp(min=0)
-        total += float((-t * squared_CP).exp().sum(dtype=torch.float64))
+    total, rows = 0.0, max(1, _AT_ONCE // count)
+    for start in range(0, count, rows):
+        others_Pd = units_Pd[start:]  # pairs with earlier ones are in their blocks, and count twice there
+        squared_CP = (others_Pd[:rows] @ others_Pd.T).mul_(-2).add_(2).clamp_(min=0)
+        potential_CP = squared_CP.mul_(-t).exp_()
+        own, later = potential_CP[:, :rows], potential_CP[:, rows:]
+        total += float(own.sum(dtype=torch.float64) + 2 * later.sum(dtype=torch.float64))
     return math.log((total - count) / (count * (count - 1)))
 
 

@@ -22,6 +22,7 @@ class Subject:
     Attributes:
         name: label and seed, or the model's name.
         label: the arm: figures give its seeds one colour.
+        folder: of the run; of a model, the same as `results`.
         results: folder of tables and figures.
         config: of the run; for a model, what the analysis was told.
         checkpoints: pre-training step and the encoder's configuration, by step.
@@ -30,6 +31,7 @@ class Subject:
 
     name: str
     label: str
+    folder: Path
     results: Path
     config: RunConfig
     checkpoints: list[tuple[int, EncoderConfig]]
@@ -67,6 +69,7 @@ def _of_run(folder: Path, steps: Any) -> Subject:
     return Subject(
         name=f"{manifest['label']} seed {manifest['seed']}",
         label=str(manifest["label"]),
+        folder=folder,
         results=folder / "analysis",
         config=config,
         checkpoints=[(step, encoders[step]) for step in _choose(folder, config, sorted(exports), steps)],
@@ -111,7 +114,9 @@ def _of_model(model: str, config: AnalyzeConfig) -> Subject:
     step = re.fullmatch(r"step-(\d+)", label)
     several = len(as_list(config.model)) > 1
     root = Path(config.output).expanduser() if config.output else Path("outputs", "analysis")
+    results = root if config.output and not several else root / slug(label)
     settings = RunConfig(
+        name="analysis",
         sequence_length=config.sequence_length,
         objective=config.objective,
         masking=config.masking,
@@ -123,7 +128,8 @@ def _of_model(model: str, config: AnalyzeConfig) -> Subject:
     return Subject(
         name=label,
         label=label,
-        results=root if config.output and not several else root / slug(label),
+        folder=results,
+        results=results,
         config=settings,
         checkpoints=[(int(step[1]) if step else 0, settings.encoder)],
     )

@@ -14,6 +14,7 @@ from taco_cli.config.schema import (
     ObjectiveConfig,
     TokenizerConfig,
     TokenizerKind,
+    TrackingConfig,
 )
 from taco_cli.config.subject import as_list, steps_problems, subject_problems
 
@@ -52,6 +53,7 @@ class AnalyzeConfig:
     conllu_train: str | None = None  # CoNLL-U file that the part-of-speech probe learns from
     conllu_test: str | None = None  # CoNLL-U file that it is tested on
     device: str = "auto"  # auto, cpu, cuda
+    tracking: TrackingConfig = field(default_factory=TrackingConfig)
     # Of `model` alone; a run has its own.
     sequence_length: int = 128
     objective: ObjectiveConfig = field(default_factory=ObjectiveConfig)

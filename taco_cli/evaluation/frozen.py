@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from taco_cli.config.glue import GlueConfig, TaskConfig
+from taco_cli.data.conllu import Tagged, read_conllu
 from taco_cli.evaluation import conllu, probes, topic, zero_shot
 from taco_cli.evaluation.finetune import subset, targets_of
 from taco_cli.evaluation.model import Model
@@ -95,12 +96,12 @@ def _probe_of_sentences(name: str, task: TaskConfig, train: Examples, dev: Examp
 
 
 def _parts_of_speech(config: GlueConfig) -> Measure:
-    train, dev = (conllu.read_conllu(path) for path in conllu.find_treebank(config.data_dir))
+    train, dev = (read_conllu(path) for path in conllu.find_treebank(config.data_dir))
     digest = key_of([[[s.words, s.tags] for s in split] for split in (train, dev)])
     train = _some_words(train, _TOKENS_PER_EXAMPLE * config.probe_examples)
     names = {tag: i for i, tag in enumerate(sorted({tag for s in [*train, *dev] for tag in s.tags}))}
 
-    def states(model: Model, sentences: list[conllu.Tagged], on_share: OnShare) -> tuple[Tensor, Tensor]:
+    def states(model: Model, sentences: list[Tagged], on_share: OnShare) -> tuple[Tensor, Tensor]:
         tokens, places, tags = conllu.first_pieces(sentences, model.tokenizer, min(_LENGTH, model.encoder.positions))
         return token_states(model, tokens, places, on_share), torch.tensor([names[tag] for tag in tags])
 
@@ -111,7 +112,7 @@ def _parts_of_speech(config: GlueConfig) -> Measure:
     return Measure("pos_probe", score, {"data_hash": digest, "train_examples": words[0], "dev_examples": words[1]})
 
 
-def _some_words(sentences: list[conllu.Tagged], words: int) -> list[conllu.Tagged]:
+def _some_words(sentences: list[Tagged], words: int) -> list[Tagged]:
     """Return sentences spread over the treebank that have about so many words."""
     share = words / sum(len(s.words) for s in sentences)
     chosen: IntArray = subset(len(sentences), max(1, min(len(sentences), round(share * len(sentences)))), 0)

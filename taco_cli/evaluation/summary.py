@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import logging
 import math
 import statistics
 from collections.abc import Iterator, Sequence
@@ -14,14 +13,12 @@ from typing import TYPE_CHECKING
 from scipy import stats
 
 from taco_cli.config.glue import GlueConfig
-from taco_cli.config.schema import TrackingKind
 from taco_cli.evaluation.run import Evaluated
 from taco_cli.evaluation.tasks import DETAIL, headline, table
+from taco_cli.tracking.evaluations import Job, Scores, send_scores
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-logger = logging.getLogger(__name__)
 
 _CONFIDENCE = 0.95  # of the interval of a difference; one that holds 0 is noise
 
@@ -110,27 +107,17 @@ def summarise(found: Sequence[Evaluated], config: GlueConfig) -> Summary:
 
 
 def track(found: Sequence[Evaluated], config: GlueConfig) -> None:
-    """Send each run's means to W&B where `tracking=wandb`; what fails there is a warning, for `glue.csv` has all."""
-    if config.tracking.kind is TrackingKind.csv:
-        return
-    if config.tracking.kind is not TrackingKind.wandb:
-        logger.warning(
-            "tracking=%s: taco-glue writes glue.csv and knows W&B (tracking=wandb) alone", config.tracking.kind
-        )
-        return
-    from taco_cli.tracking.wandb_evaluation import log_evaluation
-
+    """Send each run's means to W&B where `tracking=wandb`."""
     by_folder: dict[Path, list[Evaluated]] = {}
     for one in found:
         by_folder.setdefault(one.checkpoint.results, []).append(one)
+    runs = []
     for folder, mine in by_folder.items():
         first = mine[0].checkpoint
         name = first.label if first.seed is None else f"{first.label} seed {first.seed}"
-        (scores,) = Summary(list(_cells(mine))).curves().values()
-        try:
-            log_evaluation(config.tracking, first.name, name, folder, scores)
-        except Exception as error:
-            logger.warning("W&B did not take the scores of %s (%s); glue.csv has them", folder, error)
+        (by_step,) = Summary(list(_cells(mine))).curves().values()
+        runs.append(Scores(first.name, name, folder, by_step))
+    send_scores(config.tracking, Job.glue, runs)
 
 
 def _cells(found: Sequence[Evaluated]) -> Iterator[Cell]:

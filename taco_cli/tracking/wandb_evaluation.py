@@ -3,50 +3,41 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from pathlib import Path
 
 from taco_cli.config.schema import TrackingConfig
+from taco_cli.tracking.evaluations import Job, Scores
 from taco_cli.tracking.manifest import read_manifest
 from taco_cli.tracking.wandb_sink import _open
 
 
-def log_evaluation(
-    tracking: TrackingConfig, group: str, name: str, folder: Path, scores: Mapping[int, Mapping[str, float]]
-) -> None:
-    """Log scores with the step as x-axis; the same folder continues the same W&B run.
-
-    Args:
-        tracking: project, entity and tags.
-        group: the experiment, as in pre-training.
-        name: of the run, `" glue"` is appended.
-        folder: of the results; W&B writes below it unless ``tracking.wandb_dir`` is set.
-        scores: pre-training step -> metric, e.g. ``glue/cola/matthews``, -> mean over fine-tuning seeds.
+def log_evaluation(tracking: TrackingConfig, job: Job, scores: Scores) -> None:
+    """Log scores with the step as x-axis; the same job of the same folder continues the same W&B run.
 
     Raises:
         ValueError: W&B refuses a setting.
     """
-    directory = Path(tracking.wandb_dir).expanduser() if tracking.wandb_dir else folder
+    directory = Path(tracking.wandb_dir).expanduser() if tracking.wandb_dir else scores.folder
     directory.mkdir(parents=True, exist_ok=True)
-    key = hashlib.blake2b(f"{group}/{name}/{folder}".encode(), digest_size=4).hexdigest()
+    key = hashlib.blake2b(f"{scores.group}/{scores.name}/{scores.folder}".encode(), digest_size=4).hexdigest()
     run = _open(
         {
             "project": tracking.project,
             "entity": tracking.entity,
             "dir": str(directory),
-            "id": f"glue-{key}",
+            "id": f"{job.suffix}-{key}",
             "resume": "allow",
             "reinit": "create_new",
-            "group": group,
-            "name": f"{name} glue",
-            "job_type": "evaluate",
+            "group": scores.group,
+            "name": f"{scores.name} {job.suffix}",
+            "job_type": job.job_type,
             "tags": list(tracking.tags),
-            "config": {"run_folder": str(folder), **_arm(folder)},
+            "config": {"run_folder": str(scores.folder), **_arm(scores.folder)},
         }
     )
     run.define_metric("*", step_metric="step")
-    for step in sorted(scores):
-        run.log({"step": step, **scores[step]})
+    for step in sorted(scores.by_step):
+        run.log({"step": step, **scores.by_step[step]})
     run.finish()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,26 @@ def test_lines_are_named_at_their_ends_and_names_are_apart() -> None:
     assert abs(names["a kind"] - names["other"]) > 0.08 * (high - low)
     assert figure.get_suptitle() == "Which?\ntaco seed 1: the last value 25"
     assert [line.get_xdata().tolist() for line in axes.lines] == [[0, 9, 10], [0, 9, 10]]
+
+
+def test_names_stay_inside_the_panel() -> None:
+    rows: list[Row] = [{"step": step, "kind": kind, "value": 1.0} for step in (0, 9) for kind in ("a", "b", "c")]
+    rows += [{"step": 0, "kind": "low", "value": 0.0}]
+    figure = own_figure("Which?", HEADLINE, "x", rows, [View("panel", "step", "kind", unit="accuracy")])
+    assert figure is not None
+    (axes,) = figure.axes
+    low, high = axes.get_ylim()
+    places = sorted(text.xy[1] for text in axes.texts)
+    assert places[-1] == pytest.approx(high)
+    assert min(b - a for a, b in itertools.pairwise(places)) > 0.08 * (high - low)
+    assert places[0] == 0.0  # where there is room, a name is at its end
+
+
+def test_one_step_is_the_only_tick() -> None:
+    rows = [row for row in ROWS if row["step"] == 9]
+    figure = own_figure("Which?", HEADLINE, "x", rows, [VIEW])
+    assert figure is not None
+    assert figure.axes[0].get_xticks().tolist() == [9]
 
 
 def test_seeds_of_a_label_share_its_colour() -> None:
@@ -79,5 +100,6 @@ def test_views_name_columns_that_the_table_has(module: object) -> None:
     views = [*module.VIEWS, *module.COMPARED]  # type: ignore[attr-defined]
     for view in views:
         assert {view.x, *view.where, *(view.baseline or {})} | ({view.lines} - {""}) <= columns
+    assert max(len(view.title) for view in views) <= 40  # or it leaves its panel
     assert all(view.lines == "" for view in module.COMPARED)  # type: ignore[attr-defined]
     assert set(module.HEADLINE.where) <= columns  # type: ignore[attr-defined]

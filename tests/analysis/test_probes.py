@@ -21,6 +21,7 @@ from taco_cli.analysis.probes import (
     probe,
     tagged_batches,
 )
+from taco_cli.data.conllu import Tagged
 from taco_cli.encoder import Encoder
 from tests.analysis.conftest import one_value
 
@@ -148,16 +149,36 @@ def conllu(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_part_of_speech_stands_at_first_pieces(untrained: Encoder, material: Material) -> None:
-    sentences = [[("mikomi", "NOUN"), ("ba", "X")], [("ko", "VERB")], [("[MASK]", "NOUN"), (".", "PUNCT")]]
-    ((corrupted, labels),) = tagged_batches(sentences, ["NOUN", "PUNCT", "VERB"], untrained, material)
-    pieces = material.corpus.tokenizer.convert_ids_to_tokens(corrupted.originals[0].tolist())
+    sentences = [Tagged(["mikomi", "ba"], ["NOUN", "X"]), Tagged(["ba"] * 99, ["NOUN"] * 99), Tagged(["ko"], ["VERB"])]
+    tags = ["NOUN", "PUNCT", "VERB"]
+    ((corrupted, labels),) = tagged_batches(sentences, tags, untrained, material)
+    assert corrupted.example.tolist() == [2, 0, 1]  # from the shortest to the longest
+    pieces = material.corpus.tokenizer.convert_ids_to_tokens(corrupted.originals[1].tolist())
     first = [i for i, piece in enumerate(pieces) if not piece.startswith(("##", "["))]
-    assert labels[0].tolist() == [0 if i == first[0] else -1 for i in range(len(pieces))]  # X is no tag of training
-    assert sorted(set(labels[1].tolist())) == [-1, 2]
-    kinds = position_kinds(corrupted, material.special)
-    assert bool((kinds[corrupted.attention_mask.logical_not()] == -1).all())
-    assert int((labels[2] >= 0).sum()) == 1 + 1
-    assert int(((labels[2] >= 0) & (kinds[2] >= 0)).sum()) <= 1  # a mask in the text is no word
+    assert labels[1].tolist() == [0 if i == first[0] else -1 for i in range(len(pieces))]  # X is no tag of training
+    assert sorted(set(labels[0].tolist())) == [-1, 2]
+    assert corrupted.attention_mask is not None
+    assert corrupted.attention_mask.sum(1).tolist() == [3, pieces.index("[SEP]") + 1, material.config.sequence_length]
+    assert bool((corrupted.originals[~corrupted.attention_mask] == material.special.pad_id).all())
+    assert bool((position_kinds(corrupted, material.special)[~corrupted.attention_mask] == -1).all())
+
+
+def test_sentences_are_masked_alike_in_any_batches(untrained: Encoder, material: Material) -> None:
+    draw = np.random.default_rng(0)
+    sentences = [Tagged(["ba", "ko"] * n, ["NOUN", "VERB"] * n) for n in draw.integers(1, 7, 30).tolist()]
+    seen = []
+    for size in (30, 4):
+        other = replace(material, settings=replace(material.settings, batch_size=size))
+        rows: dict[int, list[int]] = {}
+        for corrupted, _ in tagged_batches(sentences, ["NOUN", "VERB"], untrained, other):
+            assert corrupted.attention_mask is not None
+            for number, ids, real in zip(
+                corrupted.example.tolist(), corrupted.input_ids, corrupted.attention_mask, strict=True
+            ):
+                rows[number] = ids[real].tolist()
+        seen.append(rows)
+    assert seen[0] == seen[1]
+    assert len(seen[0]) == 30
 
 
 def test_part_of_speech_of_visible_words_is_read(untrained: Encoder, material: Material, conllu: Path) -> None:

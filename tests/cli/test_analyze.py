@@ -21,6 +21,14 @@ def test_run_is_analysed_where_it_lies(command: Command, tmp_path: Path) -> None
     assert "warning" not in ended.err.lower()
 
 
+def test_tracking_is_asked_for_as_in_training(command: Command) -> None:
+    assert command("label=taco").status == 0
+    asked = f"run=outputs measures=[shortcut] steps=last tracking=tensorboard {SMALL}"
+    ended = command(asked, tiny=False, entry=cli.analyze)
+    assert ended.status == 0, ended.err
+    assert "tracking=tensorboard: taco-analyze writes analysis/*.csv" in ended.err
+
+
 def test_model_with_a_corpus(command: Command, tmp_path: Path, corpus_file: Path, cache_dir: Path) -> None:
     assert command("label=taco").status == 0
     export = max((tmp_path / "outputs" / "pretrain" / "taco" / "seed_1" / "hf").glob("step-*"))

@@ -162,6 +162,7 @@ def test_scores_go_to_wandb_over_steps(
     ask: Ask, make_run: MakeRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from taco_cli.tracking import wandb_evaluation
+    from taco_cli.tracking.evaluations import Job
 
     calls: list[Any] = []
     monkeypatch.setattr(wandb_evaluation, "log_evaluation", lambda *arguments: calls.append(arguments))
@@ -172,11 +173,11 @@ def test_scores_go_to_wandb_over_steps(
     assert not calls
     config.tracking.kind = TrackingKind.wandb
     track(found, config)
-    ((_, group, name, folder, scores),) = calls
-    assert (group, name, folder) == ("made", "taco seed 1", run)
-    assert list(scores) == [10, 20]
+    ((_, job, scores),) = calls
+    assert (job, scores.group, scores.name, scores.folder) == (Job.glue, "made", "taco seed 1", run)
+    assert list(scores.by_step) == [10, 20]
     values = [float(row["value"]) for row in found[1].rows]
-    assert scores[20] == {"glue/rte/accuracy": pytest.approx(sum(values) / 2)}
+    assert scores.by_step[20] == {"glue/rte/accuracy": pytest.approx(sum(values) / 2)}
 
 
 def test_differences_inside_the_noise_are_called_so(ask: Ask, make_run: MakeRun, tmp_path: Path) -> None:
