@@ -10,6 +10,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from taco_cli.machine import keep_freed_memory
+
 # Series by name: one number per round, so that the same places of two series were measured one after the other.
 Results = dict[str, list[float]]
 
@@ -47,6 +49,7 @@ class Case:
 
 def measure(case: Case, folder: Path) -> Results:
     """Run the side of a case in this process; ``peak_bytes`` is that of the process."""
+    keep_freed_memory()  # as the commands do
     results: Results = importlib.import_module(f"benchmarks.sides.{case.side}").measure(case, folder)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {"peak_bytes": [peak * (1 if sys.platform == "darwin" else 1024)]} | results

@@ -65,8 +65,10 @@ def _train(composed: DictConfig, request: StopRequest) -> Outcome:
     from taco_cli.config.compose import run_config
 
     config = run_config(composed)
+    from taco_cli.machine import keep_freed_memory
     from taco_cli.training import train
 
+    keep_freed_memory()
     if config.zero_shot.tasks:
         from taco_cli.evaluation import load_zero_shot
 
@@ -95,7 +97,9 @@ def _glue(composed: DictConfig, request: StopRequest) -> Outcome:
     config = plain(composed, "glue")
     check_glue(config)
     from taco_cli.evaluation import evaluate, summarise, track
+    from taco_cli.machine import keep_freed_memory
 
+    keep_freed_memory()
     found = evaluate(config)
     track(found, config)
     summary = summarise(found, config)
@@ -123,7 +127,9 @@ def _analyze(composed: DictConfig, request: StopRequest) -> Outcome:
     if config.run and (ignored := overridden(OF_A_RUN)):
         raise ConfigError(f"{', '.join(ignored)}: a run is analysed with its own settings; this is for model=...")
     from taco_cli.analysis import analyze, track
+    from taco_cli.machine import keep_freed_memory
 
+    keep_freed_memory()
     analyses = analyze(config)
     track(analyses, config)
     return Outcome("analyze", "finished", str(analyses[-1].subject.results))

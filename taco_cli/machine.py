@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
+import platform
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +17,10 @@ from taco_cli.config.schema import Accelerator, Precision, RunConfig, TrainerCon
 # Compiling takes 20 to 30 s with nothing cached, so only a run of some minutes earns it back.
 _COMPILE_FROM_SECONDS = 200
 _TYPICAL_SHARE_OF_PEAK = 0.4
+
+# Of glibc's mallopt: what it keeps at most when freed, and from which size on a block is given back at once. The latter
+# rises by itself to 32 MiB, its limit in older versions; set once, it is there from the start, and so is the former.
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = (-1, (1 << 31) - 1), (-3, 32 << 20)
 
 _DTYPES = {Precision.float32: torch.float32, Precision.bf16: torch.bfloat16, Precision.fp16: torch.float16}
 
@@ -106,6 +113,18 @@ def peak_flops(machine: Machine, size: int = 2048, repeats: int = 3) -> float:
         product[0, 0].item()  # wait for it
         best = min(best, time.perf_counter() - start)
     return 2.0 * size**3 / best
+
+
+def keep_freed_memory() -> bool:
+    """Let glibc keep what is freed; return whether it does, which where the user tunes it himself it does not.
+
+    It gives memory back to the kernel, which hands it out again page by page, each filled with zeros: a fifth of the
+    processor's time in a forward pass over short sentences, whose tensors are freed and asked for again each time.
+    """
+    if platform.libc_ver()[0] != "glibc" or any(name.startswith("MALLOC_") for name in os.environ):
+        return False
+    mallopt = ctypes.CDLL(None).mallopt
+    return all(mallopt(*option) for option in (_TRIM_THRESHOLD, _MMAP_THRESHOLD))
 
 
 def worth_compiling(

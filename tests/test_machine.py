@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import platform
+import subprocess
+import sys
 
 import pytest
 import torch
 
 from taco_cli import machine
 from taco_cli.config.schema import Accelerator, Precision, TrainerConfig
-from taco_cli.machine import choose_machine, peak_flops, worth_compiling
+from taco_cli.machine import choose_machine, keep_freed_memory, peak_flops, worth_compiling
 from tests.conftest import MakeConfig
 
 
@@ -67,3 +70,34 @@ def test_a_continued_run_goes_on_as_it_was_started_unless_asked(make_config: Mak
         assert "as the run was started" in why
     asked = make_config(trainer__compile=str(not before))
     assert worth_compiling(asked, flops_per_token=1e6, peak=1e12, before=before)[0] is not before
+
+
+FAULTS = """
+import resource, torch
+from taco_cli.machine import keep_freed_memory
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(10):
+        tensors = [torch.ones(2_000_000) for _ in range(4)]
+        del tensors
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+first = faults()
+assert keep_freed_memory()
+faults()
+print(first, faults())
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library")
+def test_kept_memory_is_not_fetched_again() -> None:
+    done = subprocess.run([sys.executable, "-c", FAULTS], env={}, capture_output=True, text=True, check=True)
+    first, kept = map(int, done.stdout.split())
+    assert kept < 0.1 * first
+
+
+def test_another_c_library_and_the_user_s_own_choice_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MALLOC_ARENA_MAX", "2")
+    assert not keep_freed_memory()
+    monkeypatch.delenv("MALLOC_ARENA_MAX")
+    monkeypatch.setattr(platform, "libc_ver", lambda: ("", ""))
+    assert not keep_freed_memory()
