@@ -18,9 +18,10 @@ from taco_cli.config.schema import Accelerator, Precision, RunConfig, TrainerCon
 _COMPILE_FROM_SECONDS = 200
 _TYPICAL_SHARE_OF_PEAK = 0.4
 
-# Of glibc's mallopt: what it keeps at most when freed, and from which size on a block is given back at once. The latter
-# rises by itself to 32 MiB, its limit in older versions; set once, it is there from the start, and so is the former.
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = (-1, (1 << 31) - 1), (-3, 32 << 20)
+# Parameters of glibc's mallopt: what it keeps at most when freed, and from which size on a block is given back at once
+# (the logits of a BERT vocabulary have 40 MB). Older versions take 32 MiB at most for the latter.
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+_LARGE_BLOCKS = (1 << 30, 32 << 20)
 
 _DTYPES = {Precision.float32: torch.float32, Precision.bf16: torch.bfloat16, Precision.fp16: torch.float16}
 
@@ -116,7 +117,7 @@ def peak_flops(machine: Machine, size: int = 2048, repeats: int = 3) -> float:
 
 
 def keep_freed_memory() -> bool:
-    """Let glibc keep what is freed; return whether it does, which where the user tunes it himself it does not.
+    """Let glibc keep what is freed, unless the user tunes it (MALLOC_... variables); return whether it does.
 
     It gives memory back to the kernel, which hands it out again page by page, each filled with zeros: a fifth of the
     processor's time in a forward pass over short sentences, whose tensors are freed and asked for again each time.
@@ -124,7 +125,8 @@ def keep_freed_memory() -> bool:
     if platform.libc_ver()[0] != "glibc" or any(name.startswith("MALLOC_") for name in os.environ):
         return False
     mallopt = ctypes.CDLL(None).mallopt
-    return all(mallopt(*option) for option in (_TRIM_THRESHOLD, _MMAP_THRESHOLD))
+    large = any(mallopt(_MMAP_THRESHOLD, size) for size in _LARGE_BLOCKS)
+    return large and bool(mallopt(_TRIM_THRESHOLD, (1 << 31) - 1))
 
 
 def worth_compiling(
