@@ -171,7 +171,8 @@ def _announce(
     flops_per_token = _flops_per_token(config, module)
     peak = peak_flops(run.machine)
     before = None if resumed is None else (run.former or {}).get("compiled")
-    compiled, why = worth_compiling(config, flops_per_token, peak * run.ranks.world_size, before)
+    estimate = worth_compiling(config, flops_per_token, peak * run.ranks.world_size, before)
+    compiled, why = run.ranks.from_first(estimate)  # each measured the ceiling under its own load
     module.encoder.set_compiled(compiled)
     run.manifest["flops_per_token"] = flops_per_token
     run.manifest["pool"] = config.micro_batch_size or config.batch_size
