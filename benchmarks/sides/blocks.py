@@ -10,6 +10,7 @@ from pathlib import Path
 
 from benchmarks.case import Case, Results
 from benchmarks.material import run_config
+from benchmarks.memory import given_back
 from taco_cli.config.schema import RunConfig
 
 
@@ -34,6 +35,7 @@ def _tool(config: RunConfig, case: Case, work: Path) -> int:
     return corpus.train.tokens + corpus.validation.tokens
 
 
+@given_back()
 def _datasets(config: RunConfig, case: Case, work: Path) -> int:
     from datasets import disable_progress_bars, load_dataset
     from transformers import BertTokenizerFast

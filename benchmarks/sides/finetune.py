@@ -12,6 +12,7 @@ from transformers import BertConfig, BertForSequenceClassification, PreTrainedTo
 
 from benchmarks.case import Case, Results
 from benchmarks.material import encoder_sizes, run_config, words, zipf
+from benchmarks.memory import given_back
 from taco_cli.config.glue import ProtocolConfig
 from taco_cli.config.schema import TrainerConfig
 from taco_cli.data import tokenizer as tokenizers
@@ -98,6 +99,7 @@ def _plain(case: Case, tokenizer: PreTrainedTokenizerFast, examples: Examples) -
     encoded = tokenizer(texts, padding="max_length", truncation=True, max_length=case.length, return_tensors="pt")
     labels = targets_of(TASK, examples.labels)
 
+    @given_back()
     def epoch() -> None:
         for rows in torch.randperm(len(texts)).split(case.batch_size):
             inputs = {name: encoded[name][rows] for name in ("input_ids", "attention_mask")}

@@ -10,6 +10,7 @@ from typing import Any
 from benchmarks import plain
 from benchmarks.case import Case, Results
 from benchmarks.material import run_config
+from benchmarks.memory import given_back
 from benchmarks.modules import bare_module, flops_per_step, graphs, seconds, step_of
 from taco_cli.data import prepare, step_loader
 from taco_cli.encoder import build_encoder
@@ -32,12 +33,14 @@ def measure(case: Case, folder: Path) -> Results:
     for name in [*tool] * case.warm_up:
         tool[name]()
     for step in theirs.values():
-        step()
+        with given_back():
+            step()
     compiled = graphs()
     found: Results = defaultdict(list)
     for _ in range(case.rounds):
         for name, step in theirs.items():
-            found[f"plain:{name}"].append(seconds(step))
+            with given_back():
+                found[f"plain:{name}"].append(seconds(step))
         peak = peak_flops(machine)
         for name, step in tool.items():
             found[f"tool:{name}"].append(_block(step, case.steps, alone=len(tool) + len(theirs) == 1))
