@@ -138,7 +138,14 @@ def _facts(value: Any) -> str:
     if not isinstance(value, dict):
         return _text(value) if value else ""
     kept = {key: item for key, item in value.items() if item not in (None, [], {})}
-    return " · ".join(f"{key.replace('_', ' ')} {_text(item)}" for key, item in kept.items())
+    return " · ".join(f"{key.replace('_', ' ')} {_listed(item)}" for key, item in kept.items())
+
+
+def _listed(value: Any) -> str:
+    """Write facts of a fact, ``{"train": 10000, "validation": 1}``, as ``train 10,000, validation 1``."""
+    if not isinstance(value, dict):
+        return _text(value)
+    return ", ".join(f"{key} {_listed(item)}" for key, item in value.items())
 
 
 def _text(value: Any) -> str:

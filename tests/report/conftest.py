@@ -117,6 +117,7 @@ def realistic(root: Path, arms: tuple[str, ...] = ARMS, seeds: int = 3, steps: i
                 },
                 range(every, steps + 1, every),
                 seconds_per_step=0.31 * (1.25 if "taco" in label else 1.0),
+                manifest={"flops_per_token": 5_000_000},
             )
             _write_glue(folder, loss, steps, noise)
             _write_analysis(folder, label, noise)

@@ -83,7 +83,7 @@ def test_page_says_what_was_found(experiment: Path) -> None:
         assert words in found.text
     data = found.data(text)
     assert data["arms"][0] == {"name": "mlm", "seeds": [1, 2, 3]}  # type: ignore[index]
-    assert data["axes"] == ["steps", "tokens", "seconds"]
+    assert data["axes"] == ["steps", "tokens", "seconds", "flops"]
 
 
 def test_every_metric_has_its_numbers_and_one_is_shown(experiment: Path) -> None:
@@ -126,6 +126,12 @@ def test_cautions_are_on_the_page(tmp_path: Path, make_run: MakeRun) -> None:
     assert "Before you read on" in found.text
     assert "taco seed 2 was killed" in found.text
     assert "no seed or no step in common with the baseline" in found.text
+
+
+def test_facts_within_facts_are_words(tmp_path: Path, make_run: MakeRun) -> None:
+    make_run(tmp_path, manifest={"corpus": {"name": "text", "tokens": {"train": 12345, "validation": 6}}})
+    found, _ = page(tmp_path)
+    assert "name text · tokens train 12,345, validation 6" in found.text
 
 
 @pytest.mark.parametrize("seeds", [1, 3])

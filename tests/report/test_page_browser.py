@@ -89,6 +89,12 @@ def test_last_values_are_those_of_the_table(page: Any) -> None:
         assert float(half.removeprefix("± ")) == pytest.approx((high - low) / 2, abs=0.006)
 
 
+def test_all_columns_of_the_statistics_fit_a_desktop(page: Any) -> None:
+    shown = page.locator("#statistics [data-metric]:visible")
+    assert shown.locator("thead th").last.inner_text() == "Flops to match"
+    assert shown.evaluate("node => node.scrollWidth <= node.clientWidth")
+
+
 def test_axis_switch_redraws(page: Any) -> None:
     before = curves(page)
     page.get_by_text("seconds", exact=True).click()
