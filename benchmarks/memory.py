@@ -22,8 +22,10 @@ USUAL = {-3: 32 << 20, -1: 64 << 20}
 def given_back() -> Iterator[None]:
     """Inside the block, freed memory goes back to the kernel as in any program; afterwards it is kept, as in ours."""
     if keep_freed_memory():
+        library = ctypes.CDLL(None)
         for option, value in USUAL.items():
-            ctypes.CDLL(None).mallopt(option, value)
+            library.mallopt(option, value)
+        library.malloc_trim(0)  # what was kept so far would serve the block too
     try:
         yield
     finally:
