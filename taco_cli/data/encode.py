@@ -1,7 +1,7 @@
 """Documents to token ids: many at a time, in all cores, in order, with bounded memory.
 
-The `tokenizers` library works in threads of its own, so one thread here keeps it busy while the caller reads
-the next documents and writes the last ones.
+The `tokenizers` library works in threads of its own, so where all text goes through it, one thread here keeps it
+busy while the caller reads the next documents and writes the last ones.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class Encoder:
         backend.no_padding()
         backend.encode_special_tokens = True
         self._backend = backend
-        self._encode_batch = Words(self._tokenise).encode if looks_at_words(backend) else self._tokenise
+        self._by_words = looks_at_words(backend)
+        self._encode_batch = Words(self._tokenise).encode if self._by_words else self._tokenise
         ids = {i for i in tokenizer.all_special_ids if i != tokenizer.unk_token_id}
         self._is_special = np.zeros(len(tokenizer), dtype=bool)
         self._is_special[sorted(ids)] = True
@@ -59,6 +60,10 @@ class Encoder:
 
     def stream(self, documents: Iterable[tuple[Label, str]]) -> Iterator[tuple[Label, IdArray]]:
         """Yield label and ids of each labelled document, in order."""
+        if self._by_words:  # Python's own work: a thread would only wait for the caller's
+            for labels, texts in _chunks(documents):
+                yield from zip(labels, self.encode(texts), strict=True)
+            return
         waiting: deque[tuple[list[Label], Future[list[IdArray]]]] = deque()
         with ThreadPoolExecutor(1) as thread:
             for labels, texts in _chunks(documents):
