@@ -130,11 +130,12 @@ class HubSource:
 
     def fingerprint(self) -> str:
         """Return a key of the data as stored on this machine, and of the name of the column."""
-        keys = []
-        for loaded in self._loaded:
+        keys: list[Any] = []
+        for described, loaded in zip(self._described, self._loaded, strict=True):
             files = [Path(item["filename"]) for item in loaded.cache_files]
             digests = [file_digest(path, self._corpus.cache_dir) for path in files]
-            keys.append(digests or [loaded._fingerprint])
+            # train[:10%] lies in the files of train
+            keys.append([digests or [loaded._fingerprint], described.split, len(loaded)])
         return key_of("hub", keys, self._corpus.text_field)
 
     def documents(self) -> Iterator[str]:

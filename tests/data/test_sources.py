@@ -94,6 +94,14 @@ def test_hub_rows_are_documents(hub_config: CorpusConfig) -> None:
     assert training_source(hub_config).fingerprint() != first
 
 
+def test_slices_of_a_split_are_different_texts(hub_config: CorpusConfig) -> None:
+    keys = []
+    for split in ("train", "train[:1]", "train[1:2]"):
+        hub_config.hub[0].split = split
+        keys.append(training_source(hub_config).fingerprint())
+    assert len(set(keys)) == 3
+
+
 def test_hub_faults_say_what_to_do(hub_config: CorpusConfig) -> None:
     hub_config.text_field = "body"
     with pytest.raises(ValueError, match=r"has no column 'body' but title, text; set corpus\.text_field"):
