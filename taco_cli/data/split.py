@@ -19,7 +19,8 @@ from .sources import Source
 TRAIN, VALIDATION = "train", "validation"
 
 _PIECE_CHARACTERS = 1 << 16
-_WORD_START = re.compile(r"\s(?=\S)")
+# Not before the whitespace that BERT's normalizer takes for control characters and drops, which joins words.
+_WORD_START = re.compile(r"[^\S\x0b\x0c\x1c-\x1f\x85](?=\S)")
 
 
 @dataclass

@@ -187,6 +187,10 @@ def _from_vocabulary(path: Path) -> PreTrainedTokenizerFast:
     missing = [token for token in _SPECIAL.values() if token not in pieces]
     if missing:
         raise ValueError(f"tokenizer.path={path} lacks {', '.join(missing)}: it is no BERT vocabulary")
+    lines: dict[str, int] = {}
+    for number, piece in enumerate(pieces, start=1):
+        if lines.setdefault(piece, number) != number:
+            raise ValueError(f"tokenizer.path={path}: line {number} repeats {piece!r} of line {lines[piece]}")
     return bert_tokenizer(pieces)
 
 

@@ -92,3 +92,9 @@ def test_pieces_are_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
         found = list(pieces(text))
         assert "".join(found) == text
         assert max(map(len, found)) <= 20
+
+
+def test_a_cut_is_not_where_a_normalizer_joins_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(splitting, "_PIECE_CHARACTERS", 4)
+    assert list(pieces("aaaa\x0bbbb ccc")) == ["aaaa\x0bbbb", " ccc"]
+    assert list(pieces("aaaa\u2003bbb ccc")) == ["aaaa", "\u2003bbb", " ccc"]

@@ -137,6 +137,9 @@ def test_missing_special_tokens_are_named(tmp_path: Path) -> None:
     (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\nword\n")
     with pytest.raises(ValueError, match=r"vocab\.txt lacks \[CLS\], \[SEP\], \[MASK\]"):
         subject.load(str(tmp_path / "vocab.txt"))
+    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nword\nand\nword\n")
+    with pytest.raises(ValueError, match=r"vocab\.txt: line 8 repeats 'word' of line 6"):
+        subject.load(str(tmp_path / "vocab.txt"))
 
 
 @pytest.mark.parametrize(
