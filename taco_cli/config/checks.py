@@ -114,6 +114,8 @@ def _encoder(config: RunConfig) -> Iterator[str]:
         if not encoder.path:
             yield "encoder.path is not set: encoder=hf needs a folder or a hub name, e.g. encoder.path=my/model"
         return
+    if encoder.path:
+        yield f"encoder.path={encoder.path}: only encoder=hf loads a checkpoint; add encoder=hf or leave the path out"
     for key in ("layers", "hidden_size", "heads", "intermediate_size", "positions"):
         value = getattr(encoder, key)
         if value is None or value < 1:
@@ -135,6 +137,17 @@ def _data(config: RunConfig) -> Iterator[str]:
         yield f"sequence_length={config.sequence_length}: must be at least 8"
     if corpus.source is CorpusSource.files and not corpus.files:
         yield "corpus.files is empty: name the files, e.g. corpus=text 'corpus.files=[wiki/*.jsonl.xz]'"
+    if corpus.source is not CorpusSource.files and corpus.files:
+        yield (
+            f"corpus.files={_listed(corpus.files)}: corpus={corpus.name} reads no files; add corpus=text or leave them "
+            "out"
+        )
+    if corpus.source is not CorpusSource.hub and corpus.hub:
+        paths = [dataset.path for dataset in corpus.hub]
+        yield (
+            f"corpus.hub={_listed(paths)}: corpus={corpus.name} loads nothing from the hub; set corpus.source=hub or "
+            "leave it out"
+        )
     if not 0 < corpus.validation_fraction < 1 and not corpus.validation_files:
         yield f"corpus.validation_fraction={corpus.validation_fraction}: must be between 0 and 1"
     if not 0 < corpus.fraction <= 1:
@@ -146,8 +159,17 @@ def _data(config: RunConfig) -> Iterator[str]:
             "tokenizer.path is not set: tokenizer=pretrained needs a folder, a tokenizer.json, a vocab.txt or a hub "
             "name"
         )
+    if tokenizer.kind is not TokenizerKind.pretrained and tokenizer.path:
+        yield (
+            f"tokenizer.path={tokenizer.path}: only tokenizer=pretrained loads one; add tokenizer=pretrained or leave "
+            "the path out"
+        )
     if tokenizer.kind is TokenizerKind.wordpiece and tokenizer.vocab_size < 16:
         yield f"tokenizer.vocab_size={tokenizer.vocab_size}: must be at least 16"
+
+
+def _listed(values: list[str]) -> str:
+    return ", ".join(values[:3]) + (f" and {len(values) - 3} more" if len(values) > 3 else "")
 
 
 def _optimizer(config: RunConfig) -> Iterator[str]:
