@@ -4,6 +4,7 @@ from taco_cli.encoder.build import build_encoder
 from taco_cli.encoder.encoder import Encoder, EncoderOutput
 from taco_cli.encoder.export import export, fingerprint
 from taco_cli.encoder.flops import ParameterCount, model_flops, parameter_count
+from taco_cli.encoder.tables import export_of_run
 
 __all__ = [
     "Encoder",
@@ -11,6 +12,7 @@ __all__ = [
     "ParameterCount",
     "build_encoder",
     "export",
+    "export_of_run",
     "fingerprint",
     "model_flops",
     "parameter_count",

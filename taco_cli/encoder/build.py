@@ -45,7 +45,7 @@ def build_encoder(config: EncoderConfig, tokenizer_facts: TokenizerFacts, sequen
     if config.word_embeddings_from is not None:
         copy_word_embeddings(encoder, config.word_embeddings_from)
     encoder.word_embeddings.requires_grad_(config.word_embeddings is WordEmbeddings.trained)
-    return encoder
+    return encoder.train()  # a checkpoint is loaded for evaluation, where dropout is off
 
 
 def _from_sizes(config: EncoderConfig, facts: TokenizerFacts, sequence_length: int) -> tuple[Any, Adapter]:

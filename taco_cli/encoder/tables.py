@@ -27,7 +27,7 @@ def copy_word_embeddings(encoder: Encoder, source: str) -> None:
     """
     from transformers import AutoModelForMaskedLM
 
-    folder = _export(Path(source).expanduser())
+    folder = export_of_run(Path(source).expanduser())
     try:
         with quiet_transformers():
             model = AutoModelForMaskedLM.from_pretrained(folder, dtype=torch.float32)
@@ -46,7 +46,7 @@ def copy_word_embeddings(encoder: Encoder, source: str) -> None:
     logger.info("word embeddings copied from %s", folder)
 
 
-def _export(folder: Path) -> Path:
+def export_of_run(folder: Path) -> Path:
     """Return the last export of a run folder; any other folder as it is."""
     exports = [path for path in (folder / "hf").glob("step-*") if re.fullmatch(r"step-\d+", path.name)]
     return max(exports, key=lambda path: int(path.name[5:]), default=folder)

@@ -104,6 +104,9 @@ class TestCheckpoint:
         assert encoder.model.config.hidden_dropout_prob == 0.0
         assert not caplog.records
 
+    def test_trains_with_dropout(self, folder: Path) -> None:
+        assert all(module.training for module in build_encoder(from_path(folder), Facts(), 40, 1).modules())
+
     def test_body_alone_gets_a_fresh_head_and_a_warning(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         body = BertModel(BertConfig(**TINY), add_pooling_layer=True)
         body.save_pretrained(tmp_path)
