@@ -37,6 +37,9 @@ _NOT_IDENTITY = (
 )
 
 
+_OF_THE_CHECKPOINT = ("corpus", "tokenizer", "precision", "compiled", "started", "seconds", "step", "tokens", "metrics")
+
+
 class Status(StrEnum):
     """How a run stands."""
 
@@ -71,6 +74,16 @@ def new_manifest(config: RunConfig) -> Manifest:
         "command": shlex.join([os.path.basename(sys.argv[0]), *sys.argv[1:]]),
         "error": None,
     }
+
+
+def continued(manifest: Manifest, former: Manifest, *, from_checkpoint: bool) -> Manifest:
+    """Return the manifest of a run that is started again: it stays one run at W&B.
+
+    Where there is a checkpoint, what that was made of and had reached stays as well: a start that fails loses
+    nothing, least of all what the next one must be compared with.
+    """
+    kept = ("wandb_id", *(_OF_THE_CHECKPOINT if from_checkpoint else ()))
+    return manifest | {key: former[key] for key in kept if key in former}
 
 
 def read_manifest(path: Path) -> Manifest | None:

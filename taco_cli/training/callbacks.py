@@ -172,13 +172,9 @@ class Save(L.Callback):
             trainer.should_stop = True
 
     def _agree(self, module: Pretraining) -> None:
-        """Let all ranks see any rank's signal and the first rank's clock, so that they stop at the same step."""
+        """Let all ranks see any rank's signal, so that they stop at the same step."""
         if not dist.is_initialized() or dist.get_world_size() == 1:
             return
-        timed = module.budget.kind is BudgetKind.seconds
-        seconds = module.progress.seconds if module.global_rank == 0 and timed else 0.0
-        state = torch.tensor([float(self._request.number or 0), seconds], dtype=torch.float64, device=module.device)
-        dist.all_reduce(state, op=dist.ReduceOp.MAX)
-        self._request.number = int(state[0]) or None
-        if timed:
-            module.progress.seconds = float(state[1])
+        number = torch.tensor(self._request.number or 0, device=module.device)
+        dist.all_reduce(number, op=dist.ReduceOp.MAX)
+        self._request.number = int(number) or None

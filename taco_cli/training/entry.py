@@ -17,6 +17,7 @@ from taco_cli.tracking import (
     Manifest,
     RunFolder,
     Status,
+    continued,
     differences,
     new_manifest,
     now,
@@ -107,7 +108,10 @@ def _continue(
         logger.info("%s is finished and skipped", folder.path)
         return Result(folder.path, Status.finished, former["metrics"])
     measures = load_measures(config, machine) if load_measures is not None else None
-    run = Run(config, machine, folder, new_manifest(config), former, request, ranks, measures)
+    manifest = new_manifest(config)
+    if former is not None:
+        manifest = continued(manifest, former, from_checkpoint=bool(list_checkpoints(folder.checkpoints)))
+    run = Run(config, machine, folder, manifest, request, ranks, measures)
     if not ranks.first:
         return Result(folder.path, Status.finished, pretrain(run))
     with _logged(folder), _recorded(run.manifest, folder):

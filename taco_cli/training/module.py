@@ -18,7 +18,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from taco_cli.config.budget import Budget
+from taco_cli.config.budget import Budget, BudgetKind
 from taco_cli.config.schema import Precision, RunConfig
 from taco_cli.encoder import Encoder
 from taco_cli.machine import Machine
@@ -41,7 +41,7 @@ class Pretraining(L.LightningModule):
         self.machine = machine
         self.budget = Budget.parse(config.budget)
         self.progress = Progress()
-        self.clock = Clock(self.progress)
+        self.clock = Clock(self.progress, self._agreed_seconds)
         self.means = Means()
         self.optimizer: Optimizers = build_optimizer(encoder, config.optimizer)
         self.scaler = torch.amp.GradScaler(machine.device_type, enabled=machine.precision is Precision.fp16)
@@ -121,6 +121,14 @@ class Pretraining(L.LightningModule):
         self.optimizer.load_state_dict(state["optimizer_states"])
         self.scaler.load_state_dict(state["scaler"])
         self.means.load_state_dict(state["means"])
+
+    def _agreed_seconds(self, seconds: float) -> float:
+        """Return the first rank's where the budget is in seconds: the end and the learning rate hang on them."""
+        if _world_size() == 1 or self.budget.kind is not BudgetKind.seconds:
+            return seconds
+        first = torch.tensor(seconds, dtype=torch.float64, device=self.device)
+        dist.broadcast(first, src=0)
+        return float(first)
 
     def _reseed_dropout(self) -> None:
         """Make this step's dropout a function of (seed, step, rank): the one stateful user of random numbers."""

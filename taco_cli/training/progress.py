@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -21,11 +21,13 @@ class Progress:
 
 
 class Clock:
-    """Adds the time that passes while it runs to ``progress.seconds``."""
+    """Adds the time that passes while it runs to ``progress.seconds``, which changes at a reading only."""
 
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
+    def __init__(self, progress: Progress, agree: Callable[[float], float] = float) -> None:
+        """`agree` turns the seconds of this rank into those of all ranks; every rank reads at the same places."""
+        self._progress, self._agree = progress, agree
         self._since: float | None = None
+        self._unread = 0.0
 
     def start(self) -> None:
         """Begin to count."""
@@ -34,19 +36,24 @@ class Clock:
     def read(self) -> None:
         """Bring ``progress.seconds`` up to date."""
         if self._since is not None:
-            now = time.perf_counter()
-            self._progress.seconds += now - self._since
-            self._since = now
+            self._stop()
+            self._progress.seconds = self._agree(self._progress.seconds + self._unread)
+            self._unread = 0.0
+            self.start()
 
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Do not count the time spent inside the block."""
-        self.read()
-        self._since = None
+        self._stop()
         try:
             yield
         finally:
             self.start()
+
+    def _stop(self) -> None:
+        if self._since is not None:
+            self._unread += time.perf_counter() - self._since
+            self._since = None
 
 
 class Means:

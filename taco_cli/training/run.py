@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import lightning as L
+from lightning.fabric.plugins.environments import ClusterEnvironment
 from lightning.pytorch.strategies import DDPStrategy
 from transformers import PreTrainedTokenizerFast
 
@@ -21,7 +22,7 @@ from taco_cli.objectives import SpecialTokens, build_objective
 from taco_cli.signals import Interrupted, StopRequest
 from taco_cli.tracking import Manifest, RunFolder, Sinks, Status, build_sinks, write_manifest
 from taco_cli.training.callbacks import Judge, Record, Save, Validate
-from taco_cli.training.checkpoint import list_checkpoints, load_latest
+from taco_cli.training.checkpoint import load_latest
 from taco_cli.training.module import Pretraining
 from taco_cli.training.progress_bar import ProgressBar
 from taco_cli.training.ranks import Ranks
@@ -29,6 +30,7 @@ from taco_cli.training.saving import Saver
 from taco_cli.training.summary import MANY_EPOCHS, Facts, end_block, epochs, many_epochs, start_block
 from taco_cli.training.throughput import Throughput
 from taco_cli.training.validation import Validation
+from taco_cli.training.vocabulary import refuse_other_vocabulary
 
 logger = logging.getLogger(__name__)
 
@@ -39,13 +41,12 @@ LoadMeasures = Callable[[RunConfig, Machine], Measures]
 
 @dataclass(frozen=True)
 class Run:
-    """What a run is given; `manifest` is filled in as it goes, `former` is that of the run it continues."""
+    """What a run is given; `manifest` holds what the run it continues had reached, and is filled in as it goes."""
 
     config: RunConfig
     machine: Machine
     folder: RunFolder
     manifest: Manifest
-    former: Manifest | None
     request: StopRequest
     ranks: Ranks
     measures: Measures | None  # of the frozen encoder; on the first rank alone
@@ -66,9 +67,10 @@ def pretrain(run: Run) -> dict[str, float]:
     corpus = _prepare(run)
     special = _special_tokens(corpus)
     encoder = build_encoder(config.encoder, special, config.sequence_length, config.seed)
+    refuse_other_vocabulary(config.encoder, corpus.tokenizer)
     objective = build_objective(config.objective, config.masking, special, config.seed)
     module = Pretraining(config, encoder, objective, run.machine)
-    resumed = _resume(module, run.folder)
+    resumed = _resume(module, run)
     unigram_nats = unigram_entropy(corpus.validation)
     throughput = _announce(run, corpus, module, resumed, unigram_nats)
 
@@ -98,15 +100,18 @@ def pretrain(run: Run) -> dict[str, float]:
     )
     status = Status.failed
     try:
-        with run.request.noting():
-            _fit(run, module, loader, [record, validate, *judge, save, ProgressBar(record, run.manifest["label"])])
+        if resumed is not None and run.ranks.first:
+            saver.complete(resumed)
+        if not module.done():
+            with run.request.noting():
+                _fit(run, module, loader, [record, validate, *judge, save, ProgressBar(record, run.manifest["label"])])
         status = Status.finished if module.done() else Status.interrupted
     finally:
         sinks.close(status)
     if status is Status.interrupted:
         assert run.request.number is not None
         raise Interrupted(run.request.number)
-    metrics = latest()
+    metrics = latest() or run.manifest["metrics"]  # of the checkpoint, where nothing was left to train
     logger.info(end_block(run.folder, run.machine, module.progress, metrics, _next_command(run)))
     return metrics
 
@@ -129,8 +134,7 @@ def _prepare(run: Run) -> PreparedCorpus:
         run.ranks.wait()
     fingerprints = {"corpus": corpus.corpus_fingerprint, "tokenizer": corpus.tokenizer_fingerprint}
     for what, fingerprint in fingerprints.items():
-        before = (run.former or {}).get(what, {}).get("fingerprint")
-        if before not in (None, fingerprint) and list_checkpoints(run.folder.checkpoints):
+        if run.manifest[what].get("fingerprint", fingerprint) != fingerprint:
             raise ValueError(
                 f"{run.folder.path}: the {what} is not the one this run was started with (its content has changed); "
                 "restore it, or choose another name, label or seed"
@@ -153,13 +157,16 @@ def _special_tokens(corpus: PreparedCorpus) -> SpecialTokens:
     )
 
 
-def _resume(module: Pretraining, folder: RunFolder) -> int | None:
+def _resume(module: Pretraining, run: Run) -> int | None:
     """Load the newest readable checkpoint, if there is one; return its step."""
-    found = load_latest(folder.checkpoints)
+    found = load_latest(run.folder.checkpoints)
     if found is None:
         return None
     step, state = found
     module.load_run_state(state)
+    # A kill may have come before the manifest was written, and a damaged checkpoint takes the run back.
+    reached: Manifest = {key: state[key] for key in ("step", "tokens", "metrics") if key in state}
+    run.manifest.update(reached, seconds=round(state["seconds"], 3))
     return step
 
 
@@ -170,13 +177,13 @@ def _announce(
     config = run.config
     flops_per_token = _flops_per_token(config, module)
     peak = peak_flops(run.machine)
-    before = None if resumed is None else (run.former or {}).get("compiled")
+    before = run.manifest.get("compiled")
     estimate = worth_compiling(config, flops_per_token, peak * run.ranks.world_size, before)
     compiled, why = run.ranks.from_first(estimate)  # each measured the ceiling under its own load
     module.encoder.set_compiled(compiled)
     run.manifest["flops_per_token"] = flops_per_token
     run.manifest["pool"] = config.micro_batch_size or config.batch_size
-    run.manifest["precision"] = str(run.machine.precision)
+    _warn_of_other_precision(run)
     run.manifest["compiled"] = compiled
     facts = Facts(
         parameters=parameter_count(module.encoder),
@@ -193,6 +200,20 @@ def _announce(
     throughput = Throughput(flops_per_token, peak * run.ranks.world_size)
     throughput.start(module.progress)
     return throughput
+
+
+def _warn_of_other_precision(run: Run) -> None:
+    precision = str(run.machine.precision)
+    before = run.manifest.setdefault("precision", precision)
+    if before != precision:
+        logger.warning(
+            "the run was started in %s and continues in %s: from here on its numbers are not those of one "
+            "uninterrupted run; trainer.precision=%s goes on as before",
+            before,
+            precision,
+            before,
+        )
+        run.manifest["precision"] = precision
 
 
 def _flops_per_token(config: RunConfig, module: Pretraining) -> float:
@@ -228,7 +249,7 @@ def _fit(run: Run, module: Pretraining, loader: Any, callbacks: list[L.Callback]
             accelerator="gpu" if device_type == "cuda" else device_type,
             devices=ranks.local_world_size,
             num_nodes=ranks.world_size // ranks.local_world_size,
-            strategy=DDPStrategy(cluster_environment=ranks.environment) if ranks.environment else "auto",
+            strategy=_data_parallel(run, ranks.environment) if ranks.environment else "auto",
             max_epochs=1,
             callbacks=callbacks,
             logger=False,
@@ -238,6 +259,12 @@ def _fit(run: Run, module: Pretraining, loader: Any, callbacks: list[L.Callback]
             use_distributed_sampler=False,
         )
         trainer.fit(module, loader)
+
+
+def _data_parallel(run: Run, environment: ClusterEnvironment) -> DDPStrategy:
+    objective = run.config.objective
+    head_is_idle = objective.mlm.weight == 0 and objective.tp.weight == 0  # its gradient would be waited for
+    return DDPStrategy(cluster_environment=environment, find_unused_parameters=head_is_idle)
 
 
 def _corpus_in_words(corpus: PreparedCorpus) -> str:

@@ -42,14 +42,20 @@ class Saver:
         if milestone:
             record_milestone(self._folder.checkpoints, step)
         path = checkpoint_path(self._folder.checkpoints, step)
-        save(path, module.run_state())
-        self._manifest.update(
-            step=step, tokens=module.progress.tokens, seconds=round(module.progress.seconds, 3), metrics=metrics
-        )
+        save(path, module.run_state() | {"metrics": {name: float(value) for name, value in metrics.items()}})
+        progress = module.progress
+        reached = {"step": step, "tokens": progress.tokens, "seconds": round(progress.seconds, 3), "metrics": metrics}
+        self._manifest.update(reached)
         write_manifest(self._folder.manifest, self._manifest)
         self._export(self._folder.exports / path.stem, self._manifest)
         kept = milestones(self._folder.checkpoints)
         prune(self._folder.checkpoints, self._keep, kept, exports=self._folder.exports)
+
+    def complete(self, step: int) -> None:
+        """Write the export of the checkpoint that was loaded, where a kill came between the two."""
+        export = self._folder.exports / checkpoint_path(self._folder.checkpoints, step).stem
+        if not export.exists():
+            self._export(export, self._manifest)
 
 
 def _refuse_nan(module: Pretraining, step: int) -> None:

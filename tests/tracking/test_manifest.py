@@ -10,6 +10,7 @@ from taco_cli.config.schema import Anchors, CorpusConfig, RunConfig, TrackingKin
 from taco_cli.tracking import (
     Status,
     config_hash,
+    continued,
     differences,
     new_manifest,
     plain,
@@ -51,6 +52,18 @@ def test_a_new_manifest_has_every_field_and_survives_the_file(config, folder):
     write_manifest(folder.manifest, manifest)
     assert read_manifest(folder.manifest) == manifest
     assert [path.name for path in folder.path.iterdir()] == ["manifest.json"]
+
+
+def test_a_run_started_again_stays_one_run_and_keeps_what_its_checkpoint_is_of(config):
+    reached = {"wandb_id": "abc", "corpus": {"fingerprint": "f"}, "step": 7, "metrics": {"val/mlm": 2.0}}
+    former = (
+        new_manifest(config) | reached | {"status": "failed", "error": "full", "ended": "2026-01-01T00:00:00+00:00"}
+    )
+    again = continued(new_manifest(config), former, from_checkpoint=True)
+    assert {key: again[key] for key in reached} == reached
+    assert (again["status"], again["error"], again["ended"]) == ("running", None, None)
+    restarted = continued(new_manifest(config), former, from_checkpoint=False)
+    assert restarted == {**new_manifest(config), "started": restarted["started"], "wandb_id": "abc"}
 
 
 def test_config_is_stored_in_the_words_of_the_user(config):

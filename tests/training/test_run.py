@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import torch
 
-from taco_cli.config.schema import OptimizerName, Resume, RunConfig
+from taco_cli.config.schema import OptimizerName, Precision, Resume, RunConfig
 from taco_cli.signals import Interrupted, StopRequest
 from taco_cli.tracking import RunFolder, plain, read_manifest
 from taco_cli.training import train
@@ -254,8 +254,65 @@ def test_another_text_is_not_continued(make_config: MakeConfig, tmp_path: Path, 
         train(config, request)
     text = changed.read_text()
     changed.write_text(text.replace("ba", "ab", 1))
-    with pytest.raises(ValueError, match="the corpus is not the one this run was started with"):
-        train(config)
+    for _ in range(2):  # a refusal forgets nothing
+        with pytest.raises(ValueError, match="the corpus is not the one this run was started with"):
+            train(config)
+    changed.write_text(text)
+    assert train(config).status == "finished"
+
+
+def test_what_a_kill_after_the_last_checkpoint_left_out_is_written(make_config: MakeConfig) -> None:
+    whole, parted = make_config(name="whole"), make_config(name="parted")
+    metrics = train(whole).metrics
+    train_in_process_and_kill(parted, after_checkpoint=10)
+    folder = RunFolder.of(parted)
+    assert not (folder.exports / "step-000010").exists()
+    result = train(parted)
+    assert result.status == "finished"
+    assert (folder.exports / "step-000010" / "model.safetensors").is_file()
+    manifest = read_manifest(folder.manifest)
+    assert manifest is not None
+    assert (manifest["step"], manifest["tokens"]) == (10, 10 * 8 * 16)
+    assert result.metrics == manifest["metrics"]
+    times = ("throughput/tokens_per_second", "throughput/mfu")
+    assert {**result.metrics, **dict.fromkeys(times)} == {**metrics, **dict.fromkeys(times)}
+    assert curves(folder) == curves(RunFolder.of(whole))
+
+
+def test_failed_start_keeps_what_the_run_had_reached(make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = make_config()
+    request = StopRequest()
+    request.number = signal.SIGTERM  # stops after the first step
+    with pytest.raises(Interrupted):
+        train(config, request)
+    before = read_manifest(RunFolder.of(config).manifest)
+
+    def broken(*arguments: Any, **named: Any) -> None:
+        raise RuntimeError("the sky fell")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("taco_cli.training.run.build_encoder", broken)
+        with pytest.raises(RuntimeError, match="the sky fell"):
+            train(config)
+    after = read_manifest(RunFolder.of(config).manifest)
+    assert before is not None
+    assert after is not None
+    assert after["status"] == "failed"
+    for key in ("corpus", "tokenizer", "started", "step", "tokens", "seconds", "metrics", "precision", "compiled"):
+        assert after[key] == before[key], key
+    assert before["step"] == 1
+    assert before["corpus"]["fingerprint"]
+
+
+def test_other_precision_is_told(make_config: MakeConfig, caplog: pytest.LogCaptureFixture) -> None:
+    request = StopRequest()
+    request.number = signal.SIGTERM  # stops after the first step
+    with pytest.raises(Interrupted):
+        train(make_config(), request)
+    train(make_config(trainer__precision=Precision.bf16))
+    told = [record.message for record in caplog.records if "started in float32 and continues in bf16" in record.message]
+    assert len(told) == 1
+    assert "trainer.precision=float32" in told[0]
 
 
 def test_time_of_a_checkpoint_is_not_training_time(make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch) -> None:
