@@ -18,6 +18,7 @@ from taco_cli.report.results import Comparison
 from taco_cli.report.runs import Run, paths_of
 
 MOST_ANALYSIS_ROWS = 80
+OPEN_ROWS = 24  # longer tables are opened by whoever wants them
 MOST_VALUES = 8
 # Pictures of a list that are carried in the page; those beyond are linked.
 PICTURE_BYTES = 1_500_000
@@ -52,7 +53,8 @@ def _analysis(comparison: Comparison, analysis: Analysis) -> str:
     if (left := len(cells) - len(rows)) > 0:
         note += f" {left} more rows are in the run folders."
     table = grid(heads, rows, "plain") + fine(note.strip())
-    return f"<details open><summary>{escape(analysis.name)}</summary>{table}</details>"
+    size = "" if len(rows) <= OPEN_ROWS else f", {len(rows)} rows"
+    return f"<details{'' if size else ' open'}><summary>{escape(analysis.name)}{size}</summary>{table}</details>"
 
 
 def _last_step(analysis: Analysis) -> tuple[dict[Key, dict[str, float]], str]:

@@ -175,6 +175,17 @@ def test_of_long_analyses_the_last_step_is_shown(tmp_path: Path, make_run: MakeR
     assert "1,004" in found.text
 
 
+def test_long_analyses_are_closed_and_say_their_length(tmp_path: Path, make_run: MakeRun) -> None:
+    folder = make_run(tmp_path)
+    (folder / "analysis").mkdir()
+    for name, layers in (("short", 4), ("long", 30)):
+        rows = "".join(f"{layer},{layer / 10}\n" for layer in range(layers))
+        (folder / "analysis" / f"{name}.csv").write_text("layer,value\n" + rows)
+    _, text = page(tmp_path)
+    assert "<details open><summary>short</summary>" in text
+    assert "<details><summary>long, 30 rows</summary>" in text
+
+
 def test_long_and_many_curves_stay_small(tmp_path: Path, make_run: MakeRun) -> None:
     metrics = {f"val/m{i}": lambda step: step % 7 + 0.123456789 for i in range(20)}
     for label in ("mlm", "taco", "mlm_tp"):
