@@ -42,7 +42,7 @@ class TaskConfig:
     metrics: list[Score] = field(default_factory=lambda: [Score.accuracy])
     headline: Score | None = None  # the metric in averages; null: the first
     positive: str | None = None  # the class whose F1 is measured
-    bounds: list[float] = field(default_factory=list)  # lowest and highest score, for regression
+    bounds: list[float] = field(default_factory=list)  # lowest and highest score; without them -1 is a hidden one
     train: str = "train"  # file, with or without .tsv or .jsonl
     dev: dict[str, str] = field(default_factory=dict)  # suffix of the metric -> file; empty: dev alone
     test: dict[str, str] = field(default_factory=dict)  # suffix of the submission -> file; empty: test alone
@@ -74,7 +74,7 @@ class ProtocolConfig:
     warmup_steps: int = 100
     weight_decay: float = 0.01  # not on biases and norms
     clip: float = 1.0  # largest gradient norm
-    dropout: float | None = 0.1  # null: what the checkpoint says
+    dropout: float | None = 0.1  # null: what the checkpoint says, and none in the head
     pooling: Pooling = Pooling.first
     train_examples: int | None = None  # most examples to train on, a random subset; null: all
 
@@ -94,7 +94,7 @@ class GlueConfig:
     task: TaskConfig = field(default_factory=TaskConfig)  # one of your own, by +task=<name>
     predictions: bool = False  # also write test predictions in GLUE's submission format
     save_models: bool = False  # keep the fine-tuned models
-    probe_examples: int = 10_000  # most sentences that a probe is trained on (tokens: five times as many)
+    probe_examples: int = 10_000  # most sentences that a probe is trained on (tokens: twice as many)
     cache_dir: str = "~/.cache/taco-cli"
     trainer: TrainerConfig = field(default_factory=TrainerConfig)
     tracking: TrackingConfig = field(default_factory=TrackingConfig)

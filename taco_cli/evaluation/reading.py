@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,13 +54,14 @@ class Examples:
         return hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
 
 
-def read(task: TaskConfig, split: str, data_dir: str | None) -> Examples:
+def read(task: TaskConfig, split: str, data_dir: str | None, every_line: bool = False) -> Examples:
     """Read one split of a task.
 
     Args:
         task: from the table, or one's own.
         split: a file name of the task: `task.train`, one of `task.dev_sets` or `task.test_sets`.
         data_dir: folder of the official files; None: the hub.
+        every_line: keep lines with too few columns, with the texts that they have: submissions count lines.
 
     Raises:
         ValueError: no file (the places looked at are named), a column that is not there, a label that the
@@ -69,7 +71,7 @@ def read(task: TaskConfig, split: str, data_dir: str | None) -> Examples:
     if path is None:
         return _from_hub(task, split)
     examples = Examples()
-    for where, row in _rows(path, task):
+    for where, row in _rows(path, task, every_line):
         examples.texts.append(tuple(row[column] for column in task.texts))
         examples.labels.append(_label(task, row.get(task.label), where))
     if not len(examples):
@@ -107,8 +109,8 @@ def _candidates(task: TaskConfig, split: str, data_dir: str | None) -> Iterator[
             yield from (folder / f"{split}{suffix}" for suffix in _SUFFIXES)
 
 
-def _rows(path: Path, task: TaskConfig) -> Iterator[Row]:
-    rows = _json_rows(path) if path.suffix == ".jsonl" else _tsv_rows(path, task)
+def _rows(path: Path, task: TaskConfig, every_line: bool) -> Iterator[Row]:
+    rows = _json_rows(path) if path.suffix == ".jsonl" else _tsv_rows(path, task, every_line)
     for where, row in rows:
         missing = [column for column in task.texts if column not in row]
         if missing:
@@ -128,7 +130,7 @@ def _json_rows(path: Path) -> Iterator[Row]:
         yield where, {key: "" if value is None else str(value) for key, value in row.items()}
 
 
-def _tsv_rows(path: Path, task: TaskConfig) -> Iterator[Row]:
+def _tsv_rows(path: Path, task: TaskConfig, every_line: bool) -> Iterator[Row]:
     """Read tab-separated values without any quoting: a quotation mark is a character like others."""
     lines = _lines(path)
     first = lines[0].split("\t") if lines else []
@@ -145,12 +147,14 @@ def _tsv_rows(path: Path, task: TaskConfig) -> Iterator[Row]:
         fields = line.split("\t")
         if len(fields) < needed or (task.label in names and len(fields) <= names.index(task.label)):
             short.append(number)
-            continue
+            if not every_line:
+                continue
+            fields += [""] * (needed - len(fields))
         yield f"{path}, line {number}", dict(zip(names, fields, strict=False))
-    _tell_of_short_lines(path, short, len(lines))
+    _tell_of_short_lines(path, short, len(lines), every_line)
 
 
-def _tell_of_short_lines(path: Path, short: list[int], lines: int) -> None:
+def _tell_of_short_lines(path: Path, short: list[int], lines: int, kept: bool) -> None:
     if len(short) > max(1.0, _MOST_SHORT_LINES * lines):
         raise ValueError(
             f"{path}, line {short[0]}: too few columns, as in {len(short)} of {lines} lines; is it the official "
@@ -158,7 +162,11 @@ def _tell_of_short_lines(path: Path, short: list[int], lines: int) -> None:
         )
     if short:
         logger.warning(
-            "%s: %d lines have too few columns and are left out (first: line %d)", path, len(short), short[0]
+            "%s: %d lines have too few columns and are %s (first: line %d)",
+            path,
+            len(short),
+            "read with what they have" if kept else "left out",
+            short[0],
         )
 
 
@@ -173,7 +181,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def _label(task: TaskConfig, value: str | None, where: str) -> Label:
-    if value is None or value.strip() in _HIDDEN:
+    if value is None or _is_hidden(task, value.strip()):
         return None
     if task.labels:
         name = task.values.get(value.strip(), value.strip())
@@ -185,12 +193,22 @@ def _label(task: TaskConfig, value: str | None, where: str) -> Label:
         score = float(value)
     except ValueError:
         raise ValueError(f"{where}: {task.label} is {value!r}, which is no number") from None
+    if not math.isfinite(score) and not task.bounds:
+        raise ValueError(f"{where}: {task.label} is {value!r}, which is no finite number")
     if task.bounds and not task.bounds[0] <= score <= task.bounds[1]:
         raise ValueError(
             f"{where}: {task.label} is {score:g}; scores of task {task.name} go from {task.bounds[0]:g} to "
             f"{task.bounds[1]:g}"
         )
     return score
+
+
+def _is_hidden(task: TaskConfig, value: str) -> bool:
+    """Whether a label is hidden; -1 is none where it is a class of the task, or within the bounds of its scores."""
+    possible = value in task.values or value in task.labels
+    if value.startswith("-1") and task.bounds:
+        possible = task.bounds[0] <= -1 <= task.bounds[1]
+    return value in _HIDDEN and not possible
 
 
 def _from_hub(task: TaskConfig, split: str) -> Examples:

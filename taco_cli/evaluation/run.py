@@ -10,7 +10,8 @@ import functools
 import importlib.metadata
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -54,8 +55,16 @@ class TaskData:
 
     @functools.cached_property
     def digest(self) -> str:
-        """16 hexadecimal digits over all of it."""
-        return key_of(self.train.digest(), {suffix: examples.digest() for suffix, examples in self.dev.items()})
+        """16 hexadecimal digits over all of it and, for a task of one's own, over what is learnt and measured."""
+        dev = {suffix: examples.digest() for suffix, examples in self.dev.items()}
+        return key_of(self.train.digest(), dev, *self._own)
+
+    @property
+    def _own(self) -> list[object]:
+        task = self.task
+        if tasks.TASKS.get(task.name) == task:
+            return []
+        return [sorted(task.labels), task.metrics, task.headline, task.positive]
 
 
 def evaluate(config: GlueConfig) -> list[Evaluated]:
@@ -135,10 +144,11 @@ class _Evaluation:
         ]
         wanted = wanted if self._config.predictions else []
         wanted += [self._saved(data.task, settings, seed)] if self._config.save_models else []
-        row, complete = self._row(data, settings, seed), all(path.exists() for path in wanted)
-        return self._keep(table, row, lambda: self._score(data, settings, seed), complete)
+        row = self._row(data, settings, seed)
+        complete = all(_is_made_by(row["key"], path) for path in wanted)
+        return self._keep(table, row, lambda: self._score(data, settings, seed, row["key"]), complete)
 
-    def _score(self, data: TaskData, settings: Settings, seed: int) -> list[Row]:
+    def _score(self, data: TaskData, settings: Settings, seed: int, key: str) -> list[Row]:
         task, model = data.task, self._model
         train = model.tokens(data.train.digest(), data.train.texts, settings.length)
         describe = f"{self._told}  {task.name} seed {seed}"
@@ -163,16 +173,20 @@ class _Evaluation:
                 for m, v in values.items()
             ]
         if self._config.save_models:
-            tuned.save(self._saved(task, settings, seed), model.tokenizer)
+            saved = self._saved(task, settings, seed)
+            with _made_by(key, saved):
+                tuned.save(saved, model.tokenizer)
         if self._config.predictions:
-            self._predict_tests(task, tuned, settings, seed)
+            self._predict_tests(task, tuned, self._submissions(settings, seed), settings.length, key)
         return rows
 
-    def _predict_tests(self, task: TaskConfig, tuned: Classifier, settings: Settings, seed: int) -> None:
+    def _predict_tests(self, task: TaskConfig, tuned: Classifier, folder: Path, length: int, key: str) -> None:
         for suffix, split in task.test_sets.items():
-            examples = read(task, split, self._config.data_dir)
-            tokens = self._model.tokens(examples.digest(), examples.texts, settings.length)
-            write_submission(self._submissions(settings, seed), task, suffix, predict(tuned, tokens, self._machine))
+            examples = read(task, split, self._config.data_dir, every_line=True)
+            tokens = self._model.tokens(examples.digest(), examples.texts, length)
+            predicted = predict(tuned, tokens, self._machine)
+            with _made_by(key, submission_file(folder, task, suffix)):
+                write_submission(folder, task, suffix, predicted)
 
     def _submissions(self, settings: Settings, seed: int) -> Path:
         return self._place("predictions", f"seed_{seed}", settings)
@@ -221,6 +235,24 @@ class _Evaluation:
             rows = table.add([{**row, **value, **ended} for value in values])
             self._found.computed += 1
         return rows
+
+
+@contextmanager
+def _made_by(key: str, path: Path) -> Iterator[None]:
+    """Note beside a file or folder which measurement wrote it: that of another protocol or checkpoint has its name."""
+    note = _note(path)
+    note.unlink(missing_ok=True)
+    yield
+    note.write_text(key, encoding="utf-8")
+
+
+def _is_made_by(key: str, path: Path) -> bool:
+    note = _note(path)
+    return path.exists() and note.is_file() and note.read_text(encoding="utf-8") == key
+
+
+def _note(path: Path) -> Path:
+    return path.with_name(f".{path.name}.key")
 
 
 def _check_files(config: GlueConfig, wanted: list[TaskConfig]) -> None:

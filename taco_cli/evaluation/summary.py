@@ -108,13 +108,13 @@ def summarise(found: Sequence[Evaluated], config: GlueConfig) -> Summary:
 
 def track(found: Sequence[Evaluated], config: GlueConfig) -> None:
     """Send each run's means to W&B where `tracking=wandb`."""
-    by_folder: dict[Path, list[Evaluated]] = {}
-    for one in found:
-        by_folder.setdefault(one.checkpoint.results, []).append(one)
+    by_run: dict[tuple[Path, str], list[Evaluated]] = {}
+    for one, arm in zip(found, _arms(found), strict=True):
+        by_run.setdefault((one.checkpoint.results, arm), []).append(one)
     runs = []
-    for folder, mine in by_folder.items():
+    for (folder, arm), mine in by_run.items():
         first = mine[0].checkpoint
-        name = first.label if first.seed is None else f"{first.label} seed {first.seed}"
+        name = arm if first.seed is None else f"{first.label} seed {first.seed}"
         (by_step,) = Summary(list(_cells(mine))).curves().values()
         runs.append(Scores(first.name, name, folder, by_step))
     send_scores(config.tracking, Job.glue, runs)
@@ -122,15 +122,27 @@ def track(found: Sequence[Evaluated], config: GlueConfig) -> None:
 
 def _cells(found: Sequence[Evaluated]) -> Iterator[Cell]:
     several = len({one.checkpoint.seed for one in found}) > 1
-    for one in found:
+    for one, arm in zip(found, _arms(found), strict=True):
         c = one.checkpoint
-        run = f"{c.label} seed {c.seed}" if several and c.seed is not None else c.label
+        run = f"{arm} seed {c.seed}" if several and c.seed is not None else arm
         values: dict[tuple[str, str], list[float]] = {}
         for row in one.rows:
             if DETAIL not in row["metric"]:
                 values.setdefault((row["task"], row["metric"]), []).append(float(row["value"]))
         for (task, metric), points in values.items():
-            yield Cell(c.label, run, c.step, task, metric, tuple(points))
+            yield Cell(arm, run, c.step, task, metric, tuple(points))
+
+
+def _arms(found: Sequence[Evaluated]) -> list[str]:
+    """Name the arm of each checkpoint by its label; where others have the same, by experiment or place as well."""
+    checkpoints = [one.checkpoint for one in found]
+    places = [c.path if c.seed is None else str(c.results) for c in checkpoints]
+    for names in ([c.label for c in checkpoints], [f"{c.name}/{c.label}" for c in checkpoints]):
+        experiments = {(name, c.name) for name, c in zip(names, checkpoints, strict=True)}
+        runs = {(name, c.seed, place) for name, c, place in zip(names, checkpoints, places, strict=True)}
+        if len(experiments) == len(set(names)) and len(runs) == len({run[:2] for run in runs}):
+            return names
+    return places
 
 
 def _definition(counted: list[tuple[str, str]]) -> str:
@@ -181,22 +193,27 @@ def _noise(cells: Sequence[Cell]) -> Iterator[str]:
                 yield _verdict(f"{task} {metric.replace('_', ' ')}", arm, base, mine[arm], mine[base])
 
 
-def _replicates(cells: Sequence[Cell]) -> list[float]:
-    """Return one value per pre-training run at its last step, or per fine-tuning seed if there is one run."""
-    last = {cell.run: cell for cell in sorted(cells, key=lambda cell: cell.step)}
-    if len(last) > 1:
-        return [cell.mean for cell in last.values()]
-    return list(next(iter(last.values())).values) if last else []
+def _replicates(cells: Sequence[Cell]) -> list[Cell]:
+    """Return the last cell of each pre-training run."""
+    return list({cell.run: cell for cell in sorted(cells, key=lambda cell: cell.step)}.values())
 
 
-def _verdict(what: str, arm: str, base: str, mine: list[float], others: list[float]) -> str:
-    difference = statistics.fmean(mine) - statistics.fmean(others)
+def _verdict(what: str, arm: str, base: str, mine: list[Cell], others: list[Cell]) -> str:
+    """Compare means over pre-training runs, or over fine-tuning seeds where each arm has one run."""
+    difference = statistics.fmean(cell.mean for cell in mine) - statistics.fmean(cell.mean for cell in others)
     text = f"{what}: {arm} - {base} = {difference:+.2f}"
-    if min(len(mine), len(others)) < 2:
+    if (len(mine) > 1) != (len(others) > 1):
+        single = base if len(mine) > 1 else arm
+        return f"{text}; one pre-training run of {single}, so it cannot be told from noise"
+    single_runs = len(mine) == 1
+    left, right = (list(side[0].values) if single_runs else [cell.mean for cell in side] for side in (mine, others))
+    if min(len(left), len(right)) < 2:
         return f"{text}; one value each, so it cannot be told from noise"
-    low, high = welch_interval(mine, others)
+    low, high = welch_interval(left, right)
     verdict = "inside the noise" if low <= 0 <= high else "more than the noise"
-    return f"{text}, {verdict} (95 % interval {low:+.2f} to {high:+.2f}, n = {len(mine)} and {len(others)})"
+    count = f"n = {len(left)} and {len(right)}"
+    count += " fine-tuning seeds of one pre-training run each" if single_runs else ""
+    return f"{text}, {verdict} (95 % interval {low:+.2f} to {high:+.2f}, {count})"
 
 
 def welch_interval(mine: Sequence[float], others: Sequence[float]) -> tuple[float, float]:

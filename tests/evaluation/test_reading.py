@@ -64,6 +64,17 @@ def test_hidden_labels_are_left_out_with_a_warning(
     assert "1 of 2 examples have no label" in caplog.text
 
 
+def test_minus_one_is_a_label_where_the_task_says_so(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "dev.tsv").write_text("text\tlabel\na\t1\nb\t-1\n")
+    named = TaskConfig("mine", "own", ["text"], labels=["bad", "good"], values={"-1": "bad", "1": "good"})
+    assert read(named, "dev", str(tmp_path)).labels == ["good", "bad"]
+    plain = TaskConfig("mine", "own", ["text"], labels=["-1", "1"])
+    assert read(plain, "dev", str(tmp_path)).labels == ["1", "-1"]
+    scored = TaskConfig("mine", "own", ["text"], metrics=[Score.pearson], bounds=[-1.0, 1.0])
+    assert read(scored, "dev", str(tmp_path)).labels == [1.0, -1.0]
+
+
 def test_unknown_label_is_named_with_file_and_line(tmp_path: Path) -> None:
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "train.tsv").write_text("text\tlabel\na\tgood\nb\tugly\n")
@@ -78,6 +89,15 @@ def test_impossible_score_is_named_with_file_and_line(value: str, message: str, 
     (tmp_path / "own" / "train.tsv").write_text(f"text\tlabel\na\t{value}\n")
     with pytest.raises(ValueError, match=rf"line 2: .*{message}"):
         read(task, "train", str(tmp_path))
+
+
+@pytest.mark.parametrize("value", ["nan", "inf"])
+def test_score_that_is_not_finite_is_refused_without_bounds(value: str, tmp_path: Path) -> None:
+    task = TaskConfig("mine", "own", ["text"], metrics=[Score.pearson])
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "dev.tsv").write_text(f"text\tlabel\na\t1.5\nb\t{value}\n")
+    with pytest.raises(ValueError, match=rf"dev\.tsv, line 3: label is '{value}', which is no finite number"):
+        read(task, "dev", str(tmp_path))
 
 
 def test_missing_file_names_where_it_was_looked_for(tmp_path: Path) -> None:
@@ -98,6 +118,20 @@ def test_wrong_header_and_broken_lines(tmp_path: Path, caplog: pytest.LogCapture
     path.write_text("text\tlabel\na good\nb bad\nc bad\n")
     with pytest.raises(ValueError, match="too few columns"):
         read(OWN, "train", str(tmp_path))
+
+
+def test_broken_lines_of_a_test_set_keep_the_places_of_the_others(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "QQP").mkdir()
+    (tmp_path / "QQP" / "test.tsv").write_text("id\tquestion1\tquestion2\n0\ta\tb\n1\tbroken\n2\tc\td\n")
+    with caplog.at_level(logging.WARNING):
+        assert read(TASKS["qqp"], "test", str(tmp_path), every_line=True).texts == [
+            ("a", "b"),
+            ("broken", ""),
+            ("c", "d"),
+        ]
+    assert "line 3" in caplog.text
 
 
 def test_hub_labels_go_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

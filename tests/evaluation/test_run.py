@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from taco_cli.config.glue import TaskConfig
+from taco_cli.config.glue import Score, TaskConfig
 from taco_cli.config.schema import TrackingKind
 from taco_cli.evaluation import evaluate, summarise, track
 from taco_cli.evaluation import run as module
@@ -37,7 +38,7 @@ def test_all_nine_tasks_with_predictions(ask: Ask, run: Path) -> None:
     assert all(row["step"] == "10" and row["precision"] == "float32" and row["checkpoint_hash"] for row in rows)
     folder = run / "glue" / "predictions" / "step-000010" / "seed_1"
     names = {"CoLA", "SST-2", "MRPC", "STS-B", "RTE", "MNLI-m", "MNLI-mm", "QQP", "QNLI", "WNLI"}
-    assert {path.name for path in folder.iterdir()} == {f"{name}.tsv" for name in names}
+    assert {path.name for path in folder.glob("[!.]*")} == {f"{name}.tsv" for name in names}
     allowed = {"CoLA": {"0", "1"}, "RTE": {"entailment", "not_entailment"}}
     for name in names:
         lines = [line.split("\t") for line in (folder / f"{name}.tsv").read_text().splitlines()]
@@ -144,6 +145,34 @@ def test_task_of_ones_own(ask: Ask, run: Path, tmp_path: Path) -> None:
     assert float(rows[0]["value"]) == 100.0
 
 
+def test_what_a_task_measures_decides_what_is_missing(ask: Ask, run: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    for split in ("train", "dev"):
+        lines = [f'{{"a": "the {word}", "label": "{word}"}}\n' for word in ("good", "bad", "bad") * 5]
+        (tmp_path / "mine" / f"{split}.jsonl").write_text("".join(lines))
+    folder, labels = str(tmp_path / "mine"), ["bad", "good"]
+
+    def measured(**of_the_task: Any) -> dict[str, float]:
+        own = TaskConfig("mine", folder, ["a"], labels=labels, **of_the_task)
+        rows = evaluate(ask(run=str(run), task=own, data_dir=None, protocol__lr=[1e-9]))[0].rows
+        return {row["metric"]: float(row["value"]) for row in rows}
+
+    good, bad = (measured(metrics=[Score.f1], positive=label)["f1"] for label in ("good", "bad"))
+    assert good != bad
+    assert set(measured(metrics=[Score.f1, Score.accuracy], positive="bad")) == {"f1", "accuracy"}
+
+
+@pytest.mark.parametrize("kind", ["predictions", "save_models"])
+def test_files_of_another_protocol_are_not_taken_for_those_asked_for(
+    kind: str, ask: Ask, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluate(ask(run=str(run), tasks=["rte"]))
+    evaluate(ask(run=str(run), tasks=["rte"], protocol__epochs=1, **{kind: True}))
+    assert evaluate(ask(run=str(run), tasks=["rte"], **{kind: True}))[0].computed == 1
+    monkeypatch.setattr(module, "load_model", lambda *a: pytest.fail("all is there"))
+    assert evaluate(ask(run=str(run), tasks=["rte"], **{kind: True}))[0].computed == 0
+
+
 def test_saved_models_are_starting_points(ask: Ask, run: Path, tmp_path: Path) -> None:
     evaluate(ask(run=str(run), tasks=["sst2"], save_models=True))
     saved = run / "glue" / "fine_tuned" / "step-000010" / "sst2-seed_1"
@@ -196,3 +225,54 @@ def test_differences_inside_the_noise_are_called_so(ask: Ask, make_run: MakeRun,
     for one in found:
         del one.rows[1:]
     assert any("cannot be told from noise" in s for s in summarise(found, config).sentences)
+
+
+def test_one_pre_training_run_against_several_is_no_verdict(ask: Ask, make_run: MakeRun, tmp_path: Path) -> None:
+    for label, seed in (("mlm", 1), ("taco", 1), ("taco", 2)):
+        make_run(tmp_path / "outputs", label, seed)
+    config = ask(run=str(tmp_path / "outputs"), tasks=["rte"], seeds=[1, 2])
+    found = evaluate(config)
+    for one, value in zip(found, (60.0, 70.0, 70.1), strict=True):
+        for row in one.rows:
+            row["value"] = str(value + 0.01 * int(row["seed"]))
+    (verdict,) = (s for s in summarise(found, config).sentences if "taco - mlm" in s)
+    assert "cannot be told from noise" in verdict
+    (verdict,) = (s for s in summarise(found[:2], config).sentences if "taco - mlm" in s)
+    assert "one pre-training run each" in verdict
+
+
+def test_runs_of_the_same_label_in_two_experiments_stay_apart(ask: Ask, make_run: MakeRun, tmp_path: Path) -> None:
+    for name in ("wiki", "docs"):
+        folder = make_run(tmp_path / name, "taco")
+        manifest = json.loads((folder / "manifest.json").read_text())
+        (folder / "manifest.json").write_text(json.dumps(manifest | {"name": name}))
+    config = ask(run=[str(tmp_path / "wiki"), str(tmp_path / "docs")], tasks=["rte", "cola"], seeds=[1])
+    found = evaluate(config)
+    for one, value in zip(found, ("40", "80"), strict=True):
+        for row in one.rows:
+            row["value"] = value
+    summary = summarise(found, config)
+    assert summary.averages == {("wiki/taco", 10): 40.0, ("docs/taco", 10): 80.0}
+    assert len(summary.metrics()) == 4
+    assert any("docs/taco - wiki/taco = +40.00" in sentence for sentence in summary.sentences)
+
+
+@pytest.mark.parametrize("names", [("same", "same"), ("one", "two")])
+def test_models_in_one_folder_stay_apart(
+    names: tuple[str, str], ask: Ask, make_run: MakeRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from taco_cli.tracking import wandb_evaluation
+
+    calls: list[Any] = []
+    monkeypatch.setattr(wandb_evaluation, "log_evaluation", lambda tracking, job, scores: calls.append(scores))
+    models = []
+    for seed, name in enumerate(names, start=1):
+        export = make_run(tmp_path, "taco", seed) / "hf" / "step-000010"
+        models.append(str(export.rename(export.with_name(name))))
+    config = ask(model=models, output=str(tmp_path / "out"), tasks=["rte", "cola"], seeds=[1])
+    config.tracking.kind = TrackingKind.wandb
+    found = evaluate(config)
+    told = models if names[0] == names[1] else list(names)
+    assert list(summarise(found, config).averages) == [(name, 0) for name in told]
+    track(found, config)
+    assert [scores.name for scores in calls] == told
